@@ -10,10 +10,18 @@ from typing import Any, TypeVar
 import click
 from click.exceptions import NoSuchCommand
 
-from axonp2p.console import run_program
+from axonp2p.console import print_error, run_program
+from axonp2p.errors import UsageWrong
 from axonp2p.units import seconds_of
 
 F = TypeVar("F", bound=Callable[..., Any])
+
+HELP_OPTIONS = {"help_option_names": ["-h", "--help"]}
+"""`context_settings` of a program: its commands have them too."""
+
+
+class _OutputClosed(Exception):
+    """A BrokenPipeError on its way past click, which would end the program with 1."""
 
 
 class LazyGroup(click.Group):
@@ -25,7 +33,7 @@ class LazyGroup(click.Group):
     def __init__(
         self, *arguments: Any, package: str, names: Sequence[str], beside: Mapping[str, str] | None = None, **more: Any
     ) -> None:
-        super().__init__(*arguments, **more)
+        super().__init__(*arguments, **{"context_settings": HELP_OPTIONS} | more)
         self._package = package
         self._names = list(names)
         self._beside = beside or {}
@@ -48,6 +56,12 @@ class LazyGroup(click.Group):
         except NoSuchCommand as error:
             # click would look for similar names among the commands that are loaded: none.
             raise NoSuchCommand(error.command_name, possibilities=self.list_commands(ctx), ctx=ctx) from None
+
+    def invoke(self, ctx: click.Context) -> Any:
+        try:
+            return super().invoke(ctx)
+        except BrokenPipeError as error:
+            raise _OutputClosed from error
 
 
 class Duration(click.ParamType[float]):
@@ -76,15 +90,29 @@ def json_and_debug(command: F) -> F:
 def run_group(group: click.Group, name: str) -> int:
     """Run the program `name` with this process's arguments; the exit code of docs/errors.md."""
 
+    arguments = sys.argv[1:]
+    as_json = not {"--json", "--json-events", "--json-logs"}.isdisjoint(arguments)
+
     def body() -> int:
         try:
             return int(group.main(prog_name=name, standalone_mode=False) or 0)
         except click.ClickException as error:
-            error.show()
+            if as_json:
+                print_error(_as_ours(error, name), as_json=True)
+            else:
+                error.show()
             return error.exit_code
         except click.Abort:
             raise KeyboardInterrupt from None
+        except _OutputClosed:
+            raise BrokenPipeError from None
 
-    arguments = sys.argv[1:]
-    as_json = not {"--json", "--json-events", "--json-logs"}.isdisjoint(arguments)
     return run_program(body, debug="--debug" in arguments, as_json=as_json)
+
+
+def _as_ours(error: click.ClickException, name: str) -> UsageWrong:
+    """A wrong command line as one of our errors, for programs."""
+    context = error.ctx if isinstance(error, click.UsageError) else None
+    path = context.command_path if context else name
+    usage = " ".join(context.get_usage().split()) if context else ""
+    return UsageWrong(error.format_message(), cause=usage, fix=f"{path} --help")

@@ -47,6 +47,20 @@ class SettingsError(AxonError):
     exit_code = 9
 
 
+class UsageWrong(SettingsError):
+    """A command, option or argument that there is not, or that lacks something."""
+
+    code = "AX-621"
+    exit_code = 2
+
+
+class WouldOverwrite(SettingsError):
+    """A file that was asked for is there already."""
+
+    code = "AX-622"
+    exit_code = 6
+
+
 class PortTaken(SettingsError):
     """Another program listens where this one should."""
 
@@ -120,6 +134,12 @@ class NotFound(SettingsError):
 
     code = "AX-501"
     exit_code = 5
+
+
+class Ambiguous(NotFound):
+    """The beginning of an id fits several; `message` names them."""
+
+    code = "AX-502"
 
 
 # --- nobody's fault: the network ------------------------------------------------------------------
@@ -293,6 +313,20 @@ class CopiesFailed(JobFailed):
     """A job has all its results, and some of its copies failed."""
 
     code = "AX-104"
+
+
+class JobOver(AxonError):
+    """The job is over, so it can be neither paused, cancelled nor resumed."""
+
+    code = "AX-105"
+    exit_code = 6
+
+
+class NoResultYet(AxonError):
+    """The job still runs: there is nothing to fetch yet."""
+
+    code = "AX-106"
+    exit_code = 7
 
 
 def error_classes() -> dict[str, type[AxonError]]:

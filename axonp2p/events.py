@@ -24,7 +24,7 @@ from axonp2p.client.events.events import JobCancelled as JobCancelled
 from axonp2p.client.events.events import JobEndedBadly as JobEndedBadly
 from axonp2p.client.events.events import JobFinished as JobFinished
 from axonp2p.client.events.events import JobGoesOn as JobGoesOn
-from axonp2p.client.events.events import JobLeft as JobLeft
+from axonp2p.client.events.events import JobPaused as JobPaused
 from axonp2p.client.events.events import JobSubmitted as JobSubmitted
 from axonp2p.client.events.events import JobWaiting as JobWaiting
 from axonp2p.client.events.events import PackagesResolved as PackagesResolved

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar, cast
@@ -48,6 +48,23 @@ def wait(command: F) -> F:
         default=0.0,
         help="Where too few peers are free, wait for them so long, such as 10min or 2h. [default: do not wait]",
     )(command)
+
+
+def overwrite(command: F) -> F:
+    """`--overwrite`."""
+    return click.option("--overwrite", is_flag=True, help="Replace files that are there already.")(command)
+
+
+def keep_existing(there: Sequence[Path], *, overwrite: bool) -> None:
+    """Raises `WouldOverwrite` where one of these exists (an empty folder does no harm) and it may not be replaced."""
+    from axonp2p.errors import WouldOverwrite
+
+    taken = [path for path in there if (any(path.iterdir()) if path.is_dir() else path.exists())]
+    if taken and not overwrite:
+        more = f" and {len(taken) - 1} more" if len(taken) > 1 else ""
+        raise WouldOverwrite(
+            f"{taken[0]}{more} would be overwritten", fix="the same with --overwrite, or with another name"
+        )
 
 
 def _read_words(_: click.Context, __: click.Parameter, words: tuple[str, ...]) -> list[Any]:

@@ -32,7 +32,6 @@ COMMANDS = (
     names=COMMANDS,
     name="axon-peer",
     no_args_is_help=True,
-    context_settings={"help_option_names": ["-h", "--help"]},
 )
 @click.version_option(package_name="axonp2p", prog_name="axon-peer")
 def cli() -> None:

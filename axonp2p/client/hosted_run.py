@@ -100,7 +100,7 @@ def end_as(folder: JobFolder, state: JobState, why: str) -> int:
             asyncio.run(finish_kept(folder, key, SystemClock()))
             return 0
         except JobFailed:  # nothing of it is kept, or it is over
-            state = JobState.LEFT
+            state = JobState.PAUSED
     with folder.held():
         folder.mend()
         record = folder.read()
@@ -140,7 +140,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("job")
     parser.add_argument("--tracker", dest="trackers", action="append", default=[])
     parser.add_argument("--most-bytes", type=int, default=2**62)
-    parser.add_argument("--end-as", choices=["left", "finished", "cancelled", "failed"], default="")
+    parser.add_argument("--end-as", choices=["paused", "finished", "cancelled", "failed"], default="")
     parser.add_argument("--why", default="")
     parser.add_argument("--copy-from", default="")
     parser.add_argument("--host", default="")

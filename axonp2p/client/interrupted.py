@@ -15,7 +15,7 @@ class ProgramInterrupted(SystemExit, KeyboardInterrupt):
 def interrupted(jobs: Sequence[str]) -> ProgramInterrupted | None:
     """Say which jobs were left; what to raise instead of a KeyboardInterrupt, None at a prompt or in a notebook."""
     for job in jobs:
-        print(f'interrupted: {job} was left; swarm.resume("{job}") goes on with it', file=sys.stderr)
+        print(f'interrupted: {job} is paused; swarm.resume("{job}") continues it', file=sys.stderr)
     if not jobs or sys.flags.interactive or hasattr(sys, "ps1"):
         return None
     return ProgramInterrupted(INTERRUPTED_EXIT)

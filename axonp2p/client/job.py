@@ -58,7 +58,7 @@ class Job:
         return JobEvents(self._feed)
 
     def wait(self, timeout: float | None = None) -> Event | None:
-        """The last event (`JobFinished`, `JobLeft`, `JobCancelled`); None after `timeout` seconds without one.
+        """The last event (`JobFinished`, `JobPaused`, `JobCancelled`); None after `timeout` seconds without one.
 
         Raises the `AxonError` that the job failed with.
         """
@@ -116,6 +116,16 @@ class Job:
             return load(kind.result)(self.folder / kind.result_files[0])
         return self._copy(Path(out), kind.result_files)
 
+    def files_in(self, out: Path) -> list[Path]:
+        """Where `fetch` would write in that folder, without looking into the folders of copies."""
+        return [out / name for name in (*KINDS[self.record.kind].result_files, *self._told_files)]
+
+    @property
+    def _told_files(self) -> list[str]:
+        """What every fetch brings beside the result."""
+        folder = self._folder
+        return [file.name for file in (folder.metrics, folder.events, folder.report, folder.logs)]
+
     def _fetch_round(self, which: str, out: Path | None) -> Any:
         record = self.record
         kind = KINDS[record.kind]
@@ -133,11 +143,9 @@ class Job:
         return out
 
     def _copy(self, out: Path, names: tuple[str, ...]) -> Path:
-        folder = self._folder
-        others = [file.name for file in (folder.metrics, folder.events, folder.report, folder.logs)]
         try:
             out.mkdir(parents=True, exist_ok=True)
-            for name in (*names, *others):
+            for name in (*names, *self._told_files):
                 source = self.folder / name
                 if source.is_dir():
                     shutil.copytree(source, out / name, dirs_exist_ok=True)

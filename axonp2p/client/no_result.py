@@ -3,24 +3,26 @@
 from __future__ import annotations
 
 from axonp2p.client.storage.job_record import JobRecord
-from axonp2p.errors import JobFailed
+from axonp2p.errors import JobFailed, JobOver, NoResultYet
 from axonp2p.jobs.kinds import KINDS
-from axonp2p.jobs.lifecycle import JobState
+from axonp2p.jobs.lifecycle import JobState, seen_state
 from axonp2p.plain_text import plural
 
 
-def no_result(record: JobRecord, *, at_work: bool) -> JobFailed:
+def no_result(record: JobRecord, *, at_work: bool) -> JobFailed | NoResultYet:
     """It has not finished. `at_work`: some program works on it."""
-    message = f"{record.id} has no result: it is {record.state}"
-    return JobFailed(message, fix=_working(record) if at_work else _not_working(record))
+    state = seen_state(record.state, at_work=at_work, waits=bool(record.waits_for))
+    if at_work:
+        return NoResultYet(f"{record.id} has no result yet: it is {state}", fix=_working(record))
+    return JobFailed(f"{record.id} has no result: it is {state}", fix=_not_working(record))
 
 
-def cannot_go_on(record: JobRecord) -> JobFailed:
-    """It is over for good."""
-    message = f"{record.id} cannot go on: it is {record.state}"
+def is_over_for(record: JobRecord, what: str) -> JobOver:
+    """It is over, so it cannot be `what`: "paused", "cancelled", "resumed"."""
+    message = f"{record.id} cannot be {what}: it is {record.state}"
     if record.state is JobState.FINISHED:
-        return JobFailed(message, fix=f"axon fetch {record.id} -o OUT      (or submit its folder again)")
-    return JobFailed(message, fix=_not_working(record))
+        return JobOver(message, fix=f"axon fetch {record.id} -o OUT      (or submit its folder again)")
+    return JobOver(message, fix=_not_working(record))
 
 
 def cannot_be_stopped(record: JobRecord) -> JobFailed:

@@ -39,7 +39,7 @@ from axonp2p.client.ledger.credit_history import CreditHistory, PendingCredit, a
 from axonp2p.client.ledger.held_evidence import HeldEvidence, ask_evidence
 from axonp2p.client.ledger.own_keys import own_keys
 from axonp2p.client.loop_thread import LoopThread
-from axonp2p.client.no_result import cannot_go_on
+from axonp2p.client.no_result import is_over_for
 from axonp2p.client.packages.plan import PackagePlan
 from axonp2p.client.packages.wheel_store import WheelStore
 from axonp2p.client.queries import Credits, SeenPeer, Survey, ask_credits, survey_peers
@@ -158,8 +158,8 @@ class Swarm:
         Where too few peers are free it waits for them, for `wait` seconds at most, and holds none meanwhile.
         Returns once the files are read and copied. What happens then comes from `job.events()`.
         """
-        means = self._get_means()
         kept, record, spec = self._write_down(job, [*overrides, *keywords({"peers": peers, **settings})])
+        means = self._get_means()
         return self._start(means, kept, record, spec, wait_s=wait)
 
     def hand_over(
@@ -171,8 +171,8 @@ class Swarm:
         `attach` follows it, here or on another computer with the same key. Raises `Refused` or `TrackerUnreachable`
         when no tracker takes it; what was written down is gone then.
         """
-        means = self._get_means()
         kept, record, spec = self._write_down(job, [*overrides, *keywords({"peers": peers, **settings})])
+        means = self._get_means()
         try:
             bundle = kept_bundle(kept, record, spec)
             if spec.packages.wanted:
@@ -238,7 +238,7 @@ class Swarm:
         return self._loop.call(resolve_for_peers(self._get_means(), spec or read_spec(source), source, store))
 
     def resume(self, job: str, *, wait: float = 0.0) -> Job:
-        """Go on with a job that was left, failed or interrupted, from its kept rounds, with other peers.
+        """Go on with a job that was paused, failed or interrupted, from its kept rounds, with other peers.
 
         `wait`: as in `submit`.
         """
@@ -249,9 +249,9 @@ class Swarm:
             raise AlreadyRunning(f"another program is at work on the job {record.id}")
         mended = folder.mend()
         if record.state in (JobState.FINISHED, JobState.CANCELLED):
-            raise cannot_go_on(record)
+            raise is_over_for(record, "resumed")
         if not is_over(record.state):  # the program that worked on it was killed
-            record = msgspec.structs.replace(record, state=JobState.LEFT)
+            record = msgspec.structs.replace(record, state=JobState.PAUSED)
         return self._start(means, folder, record, spec_of(record), mended, wait_s=wait)
 
     def jobs(self) -> list[JobRecord]:
@@ -344,7 +344,8 @@ class Swarm:
         return {peer.peer: peer.name for record in self._store.records() for peer in record.peers}
 
     def _write_down(self, job: object, overrides: Sequence[Override]) -> tuple[JobFolder, JobRecord, JobSpec]:
-        with drafted(job, overrides) as draft:
+        with drafted(job, overrides) as draft:  # a mistake in the job is told before one about trackers
+            self._get_means()
             spec, files = draft.spec, draft.bundle.files
             name = self._fresh_id(spec.name)
             # Of a class no other folder has the files: whoever wants to submit it again names the copy.

@@ -110,7 +110,7 @@ def may_go(held: HeldJob, now: float) -> bool:
         return True
     if held.state is JobState.FINISHED:
         return False
-    failed = held.state is not JobState.LEFT
+    failed = held.state is not JobState.PAUSED
     return not held.done or (failed and now - held.over_since >= FAILED_S)
 
 
@@ -118,7 +118,7 @@ def give_way(held: Iterable[HeldJob], now: float) -> list[HeldJob]:
     """Those that may be forgotten when their place is needed, the first one first: failed ones, the longest over."""
 
     def order(one: HeldJob) -> tuple[bool, float]:
-        return not (one.over_since and one.state not in (JobState.FINISHED, JobState.LEFT)), one.over_since or now
+        return not (one.over_since and one.state not in (JobState.FINISHED, JobState.PAUSED)), one.over_since or now
 
     return sorted((one for one in held if may_go(one, now)), key=order)
 

@@ -18,7 +18,7 @@ from axonp2p.hosting.host import Host
 from axonp2p.hosting.hosted_folder import HostedFolder
 
 MODULE = "axonp2p.client.hosted_run"
-EndAs = Literal["left", "finished", "cancelled", "failed"]
+EndAs = Literal["paused", "finished", "cancelled", "failed"]
 END_WITHIN_S = 60.0
 COPY_WITHIN_S = 600.0
 UNREAD_BYTES = 4096

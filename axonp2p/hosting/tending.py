@@ -139,7 +139,7 @@ class Tending:
         elif self._process:
             self._process.say(wish)
         elif wish in _ENDS or self.at_work:
-            await self._stop_as(_ENDS.get(wish, "left"), "", charged=True)
+            await self._stop_as(_ENDS.get(wish, "paused"), "", charged=True)
 
     async def check_host_is_gone(self) -> None:
         """Before a copy takes over: raise `Refused` when there is nothing to go on with, or its host works on it."""

@@ -11,7 +11,7 @@ from mlflow.entities import Metric, Param
 from mlflow.exceptions import MlflowException
 from mlflow.tracking import MlflowClient
 
-from axonp2p.client.events.events import Event, JobFinished, JobLeft
+from axonp2p.client.events.events import Event, JobFinished, JobPaused
 from axonp2p.client.storage.job_record import JobRecord
 from axonp2p.errors import SettingsError
 from axonp2p.loggers.values import LoggedSteps, parameters_of
@@ -49,7 +49,7 @@ class MlflowRun:
                 self._client.log_batch(self._run, metrics=told)
             except (MlflowException, OSError) as error:
                 raise SettingsError("MLflow takes nothing more", cause=str(error)) from error
-        if isinstance(event, JobFinished | JobLeft):
+        if isinstance(event, JobFinished | JobPaused):
             self._end = "FINISHED" if isinstance(event, JobFinished) else "KILLED"
 
     def close(self) -> None:

@@ -10,7 +10,7 @@ from client_cli.options import common
 from client_cli.options import trackers as trackers_option
 
 
-@click.command("cancel")
+@click.command("cancel", short_help="Stop a job at once, for good.")
 @click.argument("job")
 @trackers_option
 @common
@@ -21,8 +21,8 @@ def command(job: str, trackers: tuple[str, ...], home: Path | None, as_json: boo
     and on a job that a tracker carries on. What is kept of its rounds stays in its folder, for axon fetch JOB --round
     last; so do results of copies that came home. axon stop JOB ends a job with what it came to instead.
     """
+    from axonp2p.client.no_result import is_over_for
     from axonp2p.client.storage.job_commands import JobCommand
-    from axonp2p.errors import JobFailed
     from axonp2p.jobs.lifecycle import JobState
     from client_cli.context import Context
     from client_cli.text.job_text import job_data
@@ -33,7 +33,7 @@ def command(job: str, trackers: tuple[str, ...], home: Path | None, as_json: boo
     folder = looked_at(job, context, trackers, steers=True)
     record, _ = stop(folder, JobCommand.CANCEL, context, trackers)
     if record.state == JobState.FINISHED:
-        raise JobFailed(f"{record.id} has finished", fix=context.command("fetch", record.id, "-o", "OUT"))
+        raise is_over_for(record, "cancelled")
     if record.state != JobState.CANCELLED:
         record = change(folder, record, JobState.CANCELLED)
     text = f"Cancelled {record.id}."

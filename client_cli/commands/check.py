@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from axonp2p.jobs.overrides import Override
 
 
-@click.command("check")
+@click.command("check", short_help="Try the job in FOLDER here, before anything is sent.")
 @click.argument("folder", type=click.Path(path_type=Path, exists=True, file_okay=False))
 @overrides_option
 @trackers_option

@@ -6,13 +6,14 @@ from pathlib import Path
 
 import click
 
-from client_cli.options import common
+from client_cli.options import common, keep_existing
+from client_cli.options import overwrite as overwrite_option
 from client_cli.options import trackers as trackers_option
 
 _SHOWN = 10
 
 
-@click.command("credits")
+@click.command("credits", short_help="Show credits and receipts from a tracker's ledger.")
 @click.argument("job", default="")
 @click.option("--key", metavar="ID", default="", help="The balance and receipts of this peer or client, not of you.")
 @click.option("--csv", "as_csv", is_flag=True, help="Print every receipt as CSV, the oldest first.")
@@ -22,10 +23,18 @@ _SHOWN = 10
     type=click.Path(path_type=Path, dir_okay=False),
     help="Write every receipt with its proof to FILE; axon-verify-ledger checks it without a network.",
 )
+@overwrite_option
 @trackers_option
 @common
 def command(
-    job: str, key: str, as_csv: bool, proof: Path | None, trackers: tuple[str, ...], home: Path | None, as_json: bool
+    job: str,
+    key: str,
+    as_csv: bool,
+    proof: Path | None,
+    overwrite: bool,
+    trackers: tuple[str, ...],
+    home: Path | None,
+    as_json: bool,
 ) -> None:
     """What a tracker's ledger says of you and the peers of your jobs; with JOB, of that job alone.
 
@@ -40,6 +49,7 @@ def command(
     from client_cli.text.credits_table import credits_table
 
     context = Context.of(home, as_json)
+    keep_existing([proof] if proof else [], overwrite=overwrite)
     with context.swarm(trackers) as swarm:
         if not (key or as_csv or proof):
             found, pending = swarm.credits(job), swarm.pending()

@@ -12,7 +12,7 @@ from axonp2p.command_group import json_and_debug
 OUT = Path("demo-out")
 
 
-@click.command("demo")
+@click.command("demo", short_help="A whole swarm on this computer trains on handwritten digits.")
 @click.option("--peers", type=click.IntRange(2, 20), default=4, show_default=True, help="How many peers.")
 @click.option("--kill-one", is_flag=True, help="Kill a peer midway (SIGKILL); the job goes on without it.")
 @click.option("--keep", is_flag=True, help="Leave the swarm running and say how to stop it.")
@@ -42,12 +42,15 @@ def command(peers: int, kill_one: bool, keep: bool, out: Path, home: Path | None
     from client_cli.job_template import digits_folder
     from client_cli.watching.progress import progress_on
 
+    replaced = out.is_dir() and any(out.iterdir())
     plan = DemoPlan(folder=digits_folder(), peers=peers, kill_one=kill_one, keep=keep, out=out)
     with (
         state_folder(home, keep=keep) as state,
         progress_on(sys.stderr if as_json else sys.stdout, DEMO_KIND) as progress,
     ):
         context = Context.of(state, as_json)
+        if replaced:
+            progress.say(f"{out} has files already: those of the same names are replaced.")
         result = run_demo(plan, context, progress)
     text = f"{as_text(result)}\n{next_commands(keep, context.command, how_to_activate())}"
     context.answer(text, as_data(result))

@@ -10,7 +10,7 @@ from client_cli.options import common
 from client_cli.options import trackers as trackers_option
 
 
-@click.command("doctor")
+@click.command("doctor", short_help="Find what is wrong between this computer and the swarm.")
 @trackers_option
 @common
 def command(trackers: tuple[str, ...], home: Path | None, as_json: bool) -> int:

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import click
 
-from client_cli.options import common
+from client_cli.options import common, keep_existing
+from client_cli.options import overwrite as overwrite_option
 from client_cli.options import trackers as trackers_option
 
 
@@ -26,24 +27,33 @@ round_option = click.option(
 )
 
 
-@click.command("fetch")
+@click.command("fetch", short_help="Copy what a job made, and its logs, into a folder.")
 @click.argument("job")
 @click.option(
     "-o", "--out", type=click.Path(path_type=Path, file_okay=False), required=True, help="Folder for what JOB made."
 )
 @round_option
+@overwrite_option
 @trackers_option
 @common
 def command(
-    job: str, out: Path, which: str | None, trackers: tuple[str, ...], home: Path | None, as_json: bool
+    job: str,
+    out: Path,
+    which: str | None,
+    overwrite: bool,
+    trackers: tuple[str, ...],
+    home: Path | None,
+    as_json: bool,
 ) -> None:
     """Copy what a finished JOB made, and every peer's log, into a folder.
 
     Of a training these are weights and metrics; of copies of a command their files and results.csv.
 
     With --round they are the weights after an earlier round, or those of a JOB that has not finished: one that runs,
-    was left, failed or was cancelled. best is the best of the rounds whose states are kept, by best in job.toml; last
+    is paused, failed or was cancelled. best is the best of the rounds whose states are kept, by best in job.toml; last
     is the newest.
+
+    What is there already is not replaced without --overwrite.
 
     Those of a job that a tracker carried on come from there, on any computer with the same key.
     """
@@ -55,13 +65,14 @@ def command(
     name = looked_at(job, context, trackers, result=True).path.name
     with context.swarm(trackers) as swarm:
         found = swarm.job(name)
+        keep_existing(found.files_in(out), overwrite=overwrite)
         folder = found.fetch(out, round=which)
     files = {str(path.relative_to(folder)): path.stat().st_size for path in sorted(folder.rglob("*")) if path.is_file()}
     table = columns(["file", "size"], [[name, bytes_text(size)] for name, size in files.items()], right=(1,))
     context.answer(f"{found.id} is in {folder}\n{table}", {"job": found.id, "out": str(folder), "files": files})
 
 
-@click.command("export")
+@click.command("export", short_help="Write a job's weights for torch.load or from_pretrained.")
 @click.argument("source", metavar="JOB|FILE")
 @click.option("-o", "--out", type=click.Path(path_type=Path), required=True, help="The file, or the folder, to write.")
 @click.option(
@@ -73,6 +84,7 @@ def command(
     help="A state dict for torch.load, a safetensors file, or a folder for from_pretrained.",
 )
 @round_option
+@overwrite_option
 @trackers_option
 @common
 def export(
@@ -80,6 +92,7 @@ def export(
     out: Path,
     form: str,
     which: str | None,
+    overwrite: bool,
     trackers: tuple[str, ...],
     home: Path | None,
     as_json: bool,
@@ -87,13 +100,15 @@ def export(
     """Write the weights of JOB, or of a safetensors FILE, in a form that other programs read.
 
     torch: a state dict of plain tensors, for torch.load(OUT, weights_only=True). pretrained: OUT is a folder that the
-    model's own save_pretrained writes; the task of JOB makes the model, in a process of its own.
+    model's own save_pretrained writes; the task of JOB makes the model, in a process of its own. What is there already
+    is not replaced without --overwrite.
     """
     from client_cli.context import Context
     from client_cli.train.export import export_plain, export_pretrained, weights_of
     from client_cli.watching.hosted import looked_at
 
     context = Context.of(home, as_json)
+    keep_existing([out], overwrite=overwrite)
     if Path(source).is_file():
         if form == "pretrained" or which:
             raise click.UsageError("--round and --format pretrained go with a JOB, which has the task")

@@ -9,7 +9,7 @@ import click
 from client_cli.options import common
 
 
-@click.command("init")
+@click.command("init", short_help="Write a job folder that works as it is.")
 @click.argument("folder", metavar="NAME", type=click.Path(path_type=Path))
 @click.option(
     "--kind",

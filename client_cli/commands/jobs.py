@@ -11,7 +11,7 @@ from client_cli.options import common
 from client_cli.options import trackers as trackers_option
 
 
-@click.command("jobs")
+@click.command("jobs", short_help="List the jobs submitted from this computer.")
 @click.option("--hosted", is_flag=True, help="Ask the trackers first which jobs of yours they carry on.")
 @trackers_option
 @common

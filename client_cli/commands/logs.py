@@ -10,7 +10,7 @@ from client_cli.options import common
 from client_cli.options import trackers as trackers_option
 
 
-@click.command("logs")
+@click.command("logs", short_help="Print what a job printed at its peers.")
 @click.argument("job")
 @click.option("--index", type=click.IntRange(min=0), help="Only of the peers at which that copy of a command ran.")
 @click.option("-f", "--follow", is_flag=True, help="Go on as they grow, until the job is over.")

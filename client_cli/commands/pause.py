@@ -10,19 +10,21 @@ from client_cli.options import common
 from client_cli.options import trackers as trackers_option
 
 
-@click.command("pause")
+@click.command("pause", short_help="Stop a job after this round or these copies, to be resumed.")
 @click.argument("job")
 @click.option("--now", is_flag=True, help="Do not wait for the end of the round, or of the copies, that run.")
 @trackers_option
 @common
 def command(job: str, now: bool, trackers: tuple[str, ...], home: Path | None, as_json: bool) -> None:
-    """Stop JOB after the round that runs, or once its copies that run are over; axon resume goes on with it.
+    """Stop JOB after the round that runs, or once its copies that run are over; axon resume continues it.
 
     All that is done is kept, and its peers are given back. It works from any terminal of this computer; the program
     that ran the job ends. A job that a tracker carries on is paused there.
     """
     from axonp2p.client.hosted.hosted_mark import is_at_work
+    from axonp2p.client.no_result import is_over_for
     from axonp2p.client.storage.job_commands import JobCommand
+    from axonp2p.jobs.lifecycle import JobState
     from axonp2p.plain_text import plural
     from client_cli.context import Context
     from client_cli.text.job_text import job_data
@@ -36,16 +38,17 @@ def command(job: str, now: bool, trackers: tuple[str, ...], home: Path | None, a
     if is_at_work(folder):
         context.say(f"{folder.path.name} stops {'now' if now else words.pausing} ...")
     record, worked = stop_working(folder, JobCommand.LEAVE if now else JobCommand.PAUSE, context, trackers)
+    if record.state is not JobState.PAUSED and not worked:
+        raise is_over_for(record, "paused")
     kept = plural(record.kept, words.unit)
-    if record.state == "left":
-        text = f"Paused {record.id} after {kept}." if worked else f"No program worked on {record.id}; {kept} are kept."
-        text += f"  Go on with: {context.command('resume', record.id)}"
-    else:
-        text = f"{record.id} is {record.state}."
+    text = f"Paused {record.id} after {kept}." if worked else f"{record.id} is paused; {kept} kept."
+    text += f"  Continue it: {context.command('resume', record.id)}"
+    if record.state is not JobState.PAUSED:
+        text = f"{record.id} is {record.state}: it came to its end first."
     context.answer(text, job_data(record, at_work=False))
 
 
-@click.command("stop")
+@click.command("stop", short_help="End a job early and keep what it came to.")
 @click.argument("job")
 @trackers_option
 @common

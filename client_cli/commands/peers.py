@@ -10,7 +10,7 @@ from client_cli.options import common
 from client_cli.options import trackers as trackers_option
 
 
-@click.command("peers")
+@click.command("peers", short_help="List the peers of the swarm.")
 @click.option(
     "--need",
     "needs",

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from axonp2p.loggers.values import LoggerChoice
 
 
-@click.command("resume")
+@click.command("resume", short_help="Continue a paused, interrupted or failed job.")
 @click.argument("job")
 @click.option("--here", is_flag=True, help="Take a job that a tracker carries on back to this computer.")
 @wait_option
@@ -38,7 +38,7 @@ def command(
     home: Path | None,
     as_json: bool,
 ) -> int:
-    """Go on with JOB, which was left or interrupted or failed, from the last round, or all copies, that were kept.
+    """Continue JOB, which was paused or interrupted or failed, from the last round, or all copies, that were kept.
 
     A job that a tracker carries on goes on there, and axon watch shows it; or here, with --here, on the computer that
     submitted it. --wait is as for axon submit.

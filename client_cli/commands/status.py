@@ -10,7 +10,7 @@ from client_cli.options import common
 from client_cli.options import trackers as trackers_option
 
 
-@click.command("status")
+@click.command("status", short_help="How far a job is.")
 @click.argument("job")
 @trackers_option
 @common

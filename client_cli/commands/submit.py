@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from axonp2p.loggers.values import LoggerChoice
 
 
-@click.command("submit")
+@click.command("submit", short_help="Run the job in FOLDER on the swarm and follow it.")
 @click.argument("folder", type=click.Path(path_type=Path, exists=True, file_okay=False))
 @click.option("--peers", type=click.IntRange(1, 64), help="How many peers, instead of what job.toml says.")
 @overrides_option

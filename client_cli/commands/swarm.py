@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from client_cli.swarm_file import SwarmRecord
 
 
-@click.group("swarm", no_args_is_help=True)
+@click.group("swarm", short_help="Start or stop a swarm on this computer.", no_args_is_help=True)
 def command() -> None:
     """A swarm of real processes on this computer, reached by nobody else."""
 

@@ -11,7 +11,7 @@ from client_cli.options import common
 from client_cli.options import trackers as trackers_option
 
 
-@click.command("trust")
+@click.command("trust", short_help="Show what checks have found of the work of peers.")
 @click.option("--pardon", metavar="ID", default="", help="Forget what was found of the peer whose id begins like this.")
 @click.option("--ask", metavar="ID", default="", help="Ask trackers what evidence they hold about this key.")
 @click.option(

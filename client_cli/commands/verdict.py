@@ -9,7 +9,7 @@ import click
 from client_cli.options import common
 
 
-@click.command("verdict")
+@click.command("verdict", short_help="Examine the evidence of a conviction.")
 @click.argument("file", type=click.Path(path_type=Path))
 @common
 def command(file: Path, home: Path | None, as_json: bool) -> None:

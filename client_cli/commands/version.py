@@ -15,7 +15,7 @@ from client_cli.text.render import pairs
 LIBRARIES = ("torch", "numpy", "aiohttp", "safetensors")
 
 
-@click.command("version")
+@click.command("version", short_help="Versions of Axon and of its libraries.")
 @common
 def command(home: Path | None, as_json: bool) -> None:
     """Versions of Axon and of what it stands on."""

@@ -11,7 +11,7 @@ from client_cli.options import page as page_option
 from client_cli.options import trackers as trackers_option
 
 
-@click.command("watch")
+@click.command("watch", short_help="Follow a job: its events here, its page in the browser.")
 @click.argument("job")
 @click.option("--open", "in_browser", is_flag=True, help="Open the page in the browser.")
 @trackers_option

@@ -53,10 +53,14 @@ def chart(
         )
         for number in counted(rounds)
     ]
+    # Both axes are named in the room left of the plot, where neither ticks nor signs stand.
+    names = [label("round", class_="tick", x=LEFT - 8, y=TOP + tall + 17, text_anchor="end")]
+    if axis.logarithmic:
+        names.append(label("log scale", class_="tick", x=0, y=9))
     plot = element("svg", *inside, marks, y=TOP, width="100%", height=tall, overflow="visible")
     return element(
         "div",
-        element("svg", *numbers, width=LEFT, height=height, aria_hidden="true"),
+        element("svg", *numbers, *names, width=LEFT, height=height, aria_hidden="true"),
         element("svg", *grid, plot, *below, class_="plot", height=height, aria_hidden="true"),
         class_="chart", role="img", aria_label=said,
     )  # fmt: skip

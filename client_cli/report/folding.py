@@ -28,7 +28,7 @@ _MARKS: dict[type[events.Event], MarkKind] = {
     events.PeerResumed: "resumed",
     events.JobWaiting: "waits",
     events.JobGoesOn: "goes on",
-    events.JobLeft: "over",
+    events.JobPaused: "over",
     events.JobCancelled: "over",
     events.JobEndedBadly: "over",
 }
@@ -39,13 +39,17 @@ def _take(story: Story, event: events.Event, kind: str, report: KindReport[Any])
     _note_life(story, event, kind)
     _note_peer(story, event)
     match event:
+        case events.JobSubmitted():
+            story.sent_at = 0.0
+        case events.BundleSent():
+            story.sent_at = event.at
         case events.RttsGuessed(seconds=seconds):
             story.among = seconds
         case events.JobWaiting(peers=names):
             story.waits_for = list(names)
         case events.JobGoesOn():
             story.waits_for = []
-        case events.JobFinished() | events.JobLeft() | events.JobCancelled() | events.JobEndedBadly():
+        case events.JobFinished() | events.JobPaused() | events.JobCancelled() | events.JobEndedBadly():
             story.waits_for = []
     story.last = event
     _note_words(story, event, kind, report)

@@ -4,19 +4,20 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from axonp2p.client.events.events import JobFinished, JobLeft
+from axonp2p.client.events.events import JobFinished, JobPaused
 from axonp2p.client.storage.job_record import JobRecord
 from axonp2p.jobs.kinds import KINDS
 from axonp2p.jobs.lifecycle import JobState, is_over
 from axonp2p.plain_text import plural
 from client_cli.report.kind_report import report_of
 from client_cli.report.story import PeerStory, Story
+from client_cli.text.event_text import waits_for_workers
 from client_cli.text.kind_text import Command, KindWords, text_of
 from client_cli.text.render import duration_text
 
 LOST_TOLD = 3
 _BEFORE_TRAINING = {
-    JobState.WAITING: "begins",
+    JobState.SUBMITTED: "is submitted",
     JobState.FINDING: "looks for peers and measures their round trips",
     JobState.RESERVING: "reserves peers",
     JobState.SENDING: "sends the bundle",
@@ -76,11 +77,11 @@ def summary_of(view: View, command: Command) -> JobSummary:
         return _finished(view, command)
     if record.state is JobState.FAILED:
         return _failed(view, command)
-    if record.state is JobState.LEFT:
-        return _left(view, command)
+    if record.state is JobState.PAUSED:
+        return _paused(view, command)
     if record.state is JobState.CANCELLED:
-        again = _cancelled(view, command)
-        return JobSummary("left", "CANCELLED", f"cancelled {view.words.after(record.done, record.units)}", (again,))
+        sentence = f"cancelled {view.words.after(record.done, record.units)}"
+        return JobSummary("cancelled", "CANCELLED", sentence, (_cancelled(view, command),))
     if not view.at_work:
         return _interrupted(view, command)
     return _at_work(view, command)
@@ -122,16 +123,16 @@ def _failed(view: View, command: Command) -> JobSummary:
     return JobSummary("failed", "FAILED", f"{error.message} ({view.words.after(record.done, record.units)})", (banner,))
 
 
-def _left(view: View, command: Command) -> JobSummary:
+def _paused(view: View, command: Command) -> JobSummary:
     record, last = view.record, view.story.last
-    reason = last.reason if isinstance(last, JobLeft) else ""
-    title = "Too few peers stayed" if reason else "The job was left, to be resumed"
-    kept = f"{plural(record.kept, view.words.unit)} {_are(record.kept)} kept; nothing of them is done again."
+    reason = last.reason if isinstance(last, JobPaused) else ""
+    title = "Too few peers stayed" if reason else "The job is paused"
+    kept = f"{plural(record.kept, view.words.unit)} {_are(record.kept)} kept, and not done again."
     if not record.kept:
-        kept = f"No {view.words.unit} was kept: it begins anew."
+        kept = f"No {view.words.unit} was kept: it starts from the beginning."
     text = f"{_stop(reason)} {kept}" if reason else kept
-    banner = JobBanner("warn", title, text, command("resume", record.id), "goes on with it.")
-    return JobSummary("left", "LEFT", f"left {view.words.after(record.done, record.units)}", (banner,))
+    banner = JobBanner("warn", title, text, command("resume", record.id), "continues it.")
+    return JobSummary("paused", "PAUSED", f"paused {view.words.after(record.done, record.units)}", (banner,))
 
 
 def _interrupted(view: View, command: Command) -> JobSummary:
@@ -153,12 +154,16 @@ def _at_work(view: View, command: Command) -> JobSummary:
         return _waiting(record, present, during, _peers_told(story))
     if record.state in _BEFORE_TRAINING:
         again = f" again, to go on {view.words.after(record.kept, record.units)}" if record.kept else ""
-        return JobSummary("preparing", "PREPARING", f"{_BEFORE_TRAINING[record.state]}{again}", ())
-    if record.state is not JobState.RUNNING:
-        return JobSummary("paused", str(record.state).upper(), f"{record.state} {during}", _peers_told(story))
+        return JobSummary("preparing", record.state.upper(), f"{_BEFORE_TRAINING[record.state]}{again}", ())
     resumed = f", resumed {view.words.after(story.lives[-1].from_round, record.units)}" if len(story.lives) > 1 else ""
     works = sum(peer.state == "works" for peer in present)
+    starting = [peer.name for peer in present if peer.state == "hired" and not peer.late]
     sentence = f"{view.words.at_work(record, works)}{resumed}"
+    if starting and not works:
+        since = story.sent_at or story.lives[-1].began
+        sentence = f"{waits_for_workers(starting)}: {duration_text(max(0.0, view.now - since))}{resumed}"
+    elif not works and not present:
+        sentence = f"looks for peers{resumed}"
     return JobSummary("running", "RUNNING", sentence, () if record.done >= record.units else _peers_told(story))
 
 
@@ -172,7 +177,7 @@ def _waiting(record: JobRecord, present: list[PeerStory], during: str, others: t
         else "What is done is kept. Peers are looked for again and again; it goes on by itself when they come."
     )
     banner = JobBanner("warn", f"The job waits for {names}", text)
-    return JobSummary("paused", "PAUSED", f"waits {during}: it cannot go on without {names}", (banner, *others))
+    return JobSummary("waiting", "WAITING", f"waits {during}: it cannot go on without {names}", (banner, *others))
 
 
 def _peers_told(story: Story) -> tuple[JobBanner, ...]:

@@ -62,7 +62,8 @@ _STATES: dict[str, str] = {
     'stroke-width="2" stroke-linecap="round"/>',
     "failed": '<path d="M5 .8h6L15.2 5v6L11 15.2H5L.8 11V5z"/>'
     '<path d="m5 5 6 6m0-6-6 6" stroke="#fff" stroke-width="2" stroke-linecap="round"/>',
-    "left": '<path d="M2 2h8v3H5v6h5v3H2z"/><path d="M8 6.8h3.2V4L15.4 8l-4.2 4V9.2H8z"/>',
+    "waiting": '<path d="M2.6 1h10.8v3L9.8 8l3.6 4v3H2.6v-3L6.2 8 2.6 4z"/>',
+    "cancelled": '<path d="M2 2h12v12H2z"/>',
 }
 # On a browser's own tab strip, light or dark: middle tones.
 _TAB_COLOURS = {
@@ -71,7 +72,8 @@ _TAB_COLOURS = {
     "paused": "#c98500",
     "finished": "#1f9d4c",
     "failed": "#d8402f",
-    "left": "#8a94a0",
+    "waiting": "#c98500",
+    "cancelled": "#8a94a0",
 }
 
 

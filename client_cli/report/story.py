@@ -82,6 +82,8 @@ class Story:
     """Guessed round trips between peers, in seconds; each pair once."""
     turns: list[events.Event] = field(default_factory=list)
     """All that says when a peer came, went, stood still or went on."""
+    sent_at: float = 0.0
+    """When the bundle was with the peers of this life, as Unix seconds; 0: it is not."""
     waits_for: list[str] = field(default_factory=list)
     last: events.Event | None = None
 

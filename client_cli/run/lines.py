@@ -9,7 +9,7 @@ from axonp2p.client.events import events
 from axonp2p.kinds.run import events as run_events
 from axonp2p.kinds.run.copy_ends import code_text
 from axonp2p.plain_text import bytes_text, plural
-from client_cli.text.kind_text import Shown
+from client_cli.text.kind_text import Shown, started
 from client_cli.text.render import duration_text
 
 MOST_TOLD = 32
@@ -61,9 +61,9 @@ def end(event: events.Event) -> str:
             return results_text(event)
         case events.JobFinished():
             return f"finished: {plural(event.rounds, 'copy')} done"
-        case events.JobLeft():
+        case events.JobPaused():
             because = f": {event.reason}" if event.reason else ""
-            return f"left after {plural(event.round, 'copy')}{because}"
+            return f"paused after {plural(event.round, 'copy')}{because}"
     return ""
 
 
@@ -102,6 +102,9 @@ def bar(shown: Shown, event: events.Event) -> Shown:
 
 
 def _running(shown: Shown, peer: str, index: int | None) -> Shown:
+    shown = started(shown, peer)
+    if index is not None:
+        shown = replace(shown, at_work=True)
     runs = {name: one for name, one in shown.runs.items() if name != peer}
     if index is not None:
         runs[peer] = index

@@ -72,7 +72,7 @@ def take(story: RunStory, event: events.Event) -> None:
         case events.JobSubmitted(rounds=copies):
             story.copies = copies
             _give_up(story, story.lives[-1].ended if story.lives else event.at)
-        case events.JobFinished() | events.JobLeft() | events.JobCancelled() | events.JobEndedBadly():
+        case events.JobFinished() | events.JobPaused() | events.JobCancelled() | events.JobEndedBadly():
             _give_up(story, event.at)
         case events.PeerLost(peer=name):
             _end(story, name, event.at, "given up")

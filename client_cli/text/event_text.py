@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 from axonp2p.client.events import events
 from axonp2p.plain_text import bytes_text, plural
-from client_cli.text.kind_text import Shown, text_of
+from client_cli.text.kind_text import Shown, started, text_of
 from client_cli.text.render import duration_text
 
 
@@ -41,7 +42,8 @@ def _line_of_any(event: events.Event, kind: str) -> str:
         case events.PeersFound():
             who = " and ".join(event.sources) or "nobody"
             know = "knows" if len(event.sources) == 1 else "know"
-            return f"{who} {know} {plural(event.alive, 'peer')}, {event.fitting} fit this job"
+            seen = f"{who} {know} {plural(event.alive, 'peer')}, {event.fitting} fit this job"
+            return f"{_search(event)}: {seen}" if event.hired else seen
         case events.PeerRefused():
             return f"{event.peer} was not hired: {event.reason}"
         case events.RttMeasured() if event.too_far or event.unreachable:
@@ -54,7 +56,8 @@ def _line_of_any(event: events.Event, kind: str) -> str:
         case events.BundleSent():
             sent = f"{bytes_text(event.bytes)} in {duration_text(event.seconds)}"
             passed = f", {bytes_text(event.member_bytes)} passed on among them" if event.member_bytes else ""
-            return f"sent the bundle to {' '.join(event.peers)}: {sent}{passed}"
+            workers = "its worker starts" if len(event.peers) == 1 else "their workers start"
+            return f"sent the bundle to {' '.join(event.peers)}: {sent}{passed}; {workers}"
         case events.PeerHelped():
             return f"no other peer passes the bundle on to {event.peer}: it is sent from here"
         case events.PieceWrong():
@@ -85,18 +88,46 @@ def after(shown: Shown, event: events.Event, kind: str) -> Shown:
     return text_of(kind).lines.bar(_after_any(shown, event), event)
 
 
+def doing_now(shown: Shown, now: float) -> str:
+    """What stands beside the bar: while workers start, whose, and for how long. `now` is Unix time."""
+    if shown.at_work or not shown.sent_at or not shown.starting:
+        return shown.doing
+    waited = f": {duration_text(now - shown.sent_at)}" if now - shown.sent_at >= 1 else ""
+    return f"{waits_for_workers(shown.starting)}{waited}"
+
+
+def waits_for_workers(names: Sequence[str]) -> str:
+    """Of peers that have the bundle and do not work yet."""
+    return f"waits for the {'worker' if len(names) == 1 else 'workers'} of {', '.join(names)}"
+
+
+def _search(event: events.PeersFound) -> str:
+    missing = event.wanted - event.hired
+    more = "one more" if missing == 1 else f"{missing} more"
+    return f"{event.hired} of {plural(event.wanted, 'peer')} hired, looking for {more}"
+
+
 def _after_any(shown: Shown, event: events.Event) -> Shown:
     match event:
         case events.JobSubmitted():
-            return replace(shown, doing="looking for peers", units=event.rounds, done=float(event.resumed_from_round))
+            return Shown(doing="looking for peers", units=event.rounds, done=float(event.resumed_from_round))
+        case events.PeersFound() if shown.sent_at or event.hired:
+            return replace(shown, search=_search(event))
+        case events.PeerHired():
+            hired = replace(shown, starting=(*shown.starting, event.peer), search="")
+            return hired if shown.sent_at else replace(hired, doing="sending the bundle")
+        case events.BundleSent():
+            return replace(shown, sent_at=event.at)
+        case events.RttMeasured() | events.Reserved() if shown.sent_at or shown.starting:
+            return shown
         case events.PeersFound():
             return replace(shown, doing="measuring round-trip times")
         case events.RttMeasured():
             return replace(shown, doing="reserving peers")
         case events.PackagesResolved():
             return replace(shown, doing="looking for peers")
-        case events.Reserved() | events.PeerHired():
-            return replace(shown, doing="sending the bundle")
+        case events.Reserved():
+            return replace(shown, doing="asking peers for a slot")
         case events.BundleProgress():
             sent = f"{bytes_text(event.bytes)} sent, {bytes_text(event.member_bytes)} passed on"
             return replace(shown, doing=f"sending the bundle ({100 * event.fraction:.0f} %, {sent})")
@@ -104,7 +135,8 @@ def _after_any(shown: Shown, event: events.Event) -> Shown:
             return replace(shown, paused={**shown.paused, event.peer: event.reason})
         case events.PeerResumed() | events.PeerLost():
             still = {name: reason for name, reason in shown.paused.items() if name != event.peer}
-            return replace(shown, paused=still)
+            shown = replace(shown, paused=still)
+            return started(shown, event.peer) if isinstance(event, events.PeerLost) else shown
         case events.JobWaiting() | events.JobGoesOn():
             return replace(shown, waits=isinstance(event, events.JobWaiting))
     return shown

@@ -9,23 +9,20 @@ import msgspec
 
 from axonp2p.client.storage.job_record import JobRecord
 from axonp2p.jobs.kinds import KINDS
-from axonp2p.jobs.lifecycle import JobState, is_over
+from axonp2p.jobs.lifecycle import JobState, is_over, seen_state
 from axonp2p.plain_text import bytes_text, columns, plural
 from client_cli.text.kind_text import text_of
 from client_cli.text.render import credits_text, duration_text, pairs
 
-INTERRUPTED = "interrupted"
-
 
 def job_data(record: JobRecord, *, at_work: bool) -> dict[str, Any]:
-    """The facts of a job. One that no program works on, though it is not over, was interrupted."""
+    """The facts of a job; its state is the one that people see (`seen_state`)."""
     facts: dict[str, Any] = msgspec.to_builtins(record)
     facts |= {"kind": record.kind, "done": record.done, "units": record.units, "kept": record.kept}
     # What the job's next life needs, and nobody else.
     for name in ("ahead", "last", "unpaid", "receipts", "lives", "state_name", "bundle", "named_trackers"):
         facts.pop(name, None)
-    if not at_work and not is_over(record.state):
-        facts["state"] = INTERRUPTED
+    facts["state"] = str(seen_state(record.state, at_work=at_work, waits=bool(record.waits_for)))
     return facts
 
 
@@ -34,7 +31,7 @@ def jobs_text(jobs: Sequence[dict[str, Any]], now: float) -> str:
     rows = [
         [
             job["id"],
-            job["state"],
+            f"{job['state']} *" if _told(job) else job["state"],
             f"{job['done']}/{job['units']} {plural(job['units'], text_of(job['kind']).words.unit).partition(' ')[2]}",
             text_of(job["kind"]).so_far(job) or "-",
             str(len(job["peers"]) or job["peers_wanted"]),
@@ -47,7 +44,13 @@ def jobs_text(jobs: Sequence[dict[str, Any]], now: float) -> str:
     if any("copy" in job for job in jobs):
         heads.append("copy")
         rows = [[*row, job.get("copy", "-")] for row, job in zip(rows, jobs, strict=True)]
-    return columns(heads, rows, right=(4, 5, 6))
+    notes = {f"\n* as told by {job['hosted']}; axon jobs --hosted asks it now" for job in jobs if _told(job)}
+    return columns(heads, rows, right=(4, 5, 6)) + "".join(sorted(notes))
+
+
+def _told(job: dict[str, Any]) -> bool:
+    """Whether its state is what a host said last, and may have changed since."""
+    return "hosted" in job and not is_over(JobState(job["state"]))
 
 
 def status_text(job: dict[str, Any], command: Callable[..., str]) -> str:
@@ -78,16 +81,16 @@ def status_text(job: dict[str, Any], command: Callable[..., str]) -> str:
 
 
 def _state(job: dict[str, Any]) -> str:
-    if job["state"] == INTERRUPTED or not job["waits_for"]:
+    if job["state"] != JobState.WAITING:
         return str(job["state"])
-    return f"{job['state']}; waits for {', '.join(job['waits_for'])}: it cannot go on without"
+    return f"waiting for {', '.join(job['waits_for'])}: it cannot continue without"
 
 
 def _peer_row(peer: dict[str, Any], job: dict[str, Any]) -> list[str]:
     note = ""
     if peer["lost"]:
         note = f"left: {peer['lost']}"
-    elif peer["paused"] and job["state"] == JobState.RUNNING:
+    elif peer["paused"] and job["state"] in (JobState.RUNNING, JobState.WAITING):
         note = f"paused: {peer['paused']}"
     return [peer["name"], f"{peer['rtt_s'] * 1000:.1f} ms", credits_text(job["credits"].get(peer["name"], 0.0)), note]
 
@@ -95,9 +98,9 @@ def _peer_row(peer: dict[str, Any], job: dict[str, Any]) -> list[str]:
 def _next(job: dict[str, Any], command: Callable[..., str]) -> str:
     if job["state"] == "finished":
         return f"{text_of(job['kind']).words.result}: {command('fetch', job['id'], '-o', 'OUT')}"
-    if job["state"] in ("left", "failed", INTERRUPTED):
+    if job["state"] in (JobState.PAUSED, JobState.FAILED, JobState.INTERRUPTED):
         stop = f"   or end it with what is kept: {command('stop', job['id'])}" if job["kept"] else ""
-        return f"go on: {command('resume', job['id'])}{stop}"
+        return f"continue: {command('resume', job['id'])}{stop}"
     if job["state"] == "cancelled" and job["kept"] and KINDS[job["kind"]].write_round:
         return f"the last that is kept: {command('fetch', job['id'], '--round', 'last', '-o', 'OUT')}"
     return ""

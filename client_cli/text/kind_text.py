@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from axonp2p.client.events.events import Event, JobFinished
@@ -41,6 +41,21 @@ class Shown:
     """Who stands still, and why."""
     waits: bool = False
     """Whether the job waits for them."""
+    starting: tuple[str, ...] = ()
+    """Peers whose workers start: they are hired, and nothing was heard of their work yet."""
+    sent_at: float = 0.0
+    """When the bundle was with the peers, as Unix seconds; 0: it is not."""
+    at_work: bool = False
+    """Whether the work has begun: what is looked for meanwhile is no news of it."""
+    slow: str = ""
+    """What those do whose workers take long to start."""
+    search: str = ""
+    """Which peers are looked for while others work."""
+
+
+def started(shown: Shown, peer: str) -> Shown:
+    """This peer's worker has started, or is waited for no more."""
+    return replace(shown, starting=tuple(name for name in shown.starting if name != peer))
 
 
 @dataclass(frozen=True)
@@ -52,7 +67,7 @@ class KindLines:
     stays_without_bar: Callable[[Event], str]
     """One more, where no bar shows it."""
     end: Callable[[Event], str]
-    """The last one, of `JobFinished` and `JobLeft`; empty for others."""
+    """The last one, of `JobFinished` and `JobPaused`; empty for others."""
     bar: Callable[[Shown, Event], Shown]
     """What the bar shows after an event."""
 

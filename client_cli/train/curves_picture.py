@@ -79,7 +79,10 @@ def bytes_said(story: TrainStory) -> str:
     if not sent:
         return "No bytes were exchanged among the peers yet."
     told = f"The peers sent each other {bytes_text(sent)}; a dense exchange after every step would have been"
-    return f"{told} {bytes_text(dense)}, {_times(dense / sent)} as much."
+    newest = story.newest
+    on_the_wire = f" the {bytes_text(newest.wire_bytes)}" if newest else " all bytes"
+    beside = f"The bundle, weights that travel whole and checks are not in this ratio, but in{on_the_wire} on the wire."
+    return f"{told} {bytes_text(dense)}, {_times(dense / sent)} as much. {beside}"
 
 
 def total_bytes(story: TrainStory) -> tuple[int, int]:

@@ -11,7 +11,7 @@ from axonp2p.kinds.train import events as train_events
 from axonp2p.kinds.train.metrics_file import held_out
 from axonp2p.plain_text import bytes_text, plural
 from axonp2p.training.messages import TASK_FILES
-from client_cli.text.kind_text import Shown
+from client_cli.text.kind_text import Shown, started
 from client_cli.text.render import credits_text, duration_text, metric_text, rate_text
 
 
@@ -79,9 +79,9 @@ def end(event: events.Event) -> str:
     match event:
         case events.JobFinished():
             return f"finished after round {event.rounds}: loss {event.loss:.4g}"
-        case events.JobLeft():
+        case events.JobPaused():
             because = f": {event.reason}" if event.reason else ""
-            return f"left after round {event.round}{because}"
+            return f"paused after round {event.round}{because}"
     return ""
 
 
@@ -140,7 +140,7 @@ def _exchange_line(event: train_events.ExchangeChosen) -> str:
     ]
     by_rule = [f"{event.aggregation} bears {plural(event.hostile, 'liar')}"] if event.aggregation != "mean" else []
     how = "; ".join([f"{plural(event.bits, 'bit')} a value {often}{at_once}", *thin, *by_rule])
-    fewer = f", {_fewer(event.dense_bytes, event.round_bytes)}" if event.round_bytes else ""
+    fewer = f", to send {_fewer(event.dense_bytes, event.round_bytes)}" if event.round_bytes else ""
     return f"exchange from round {event.round + 1} on: {how}{fewer} ({event.why})"
 
 
@@ -178,12 +178,19 @@ def bar(shown: Shown, event: events.Event) -> Shown:
     """As `KindLines` has it."""
     match event:
         case events.BundleSent():
-            return replace(shown, doing="building the model")
+            return replace(shown, doing="taking the first steps")
+        case train_events.PeerReady():
+            return started(shown, event.peer)
+        case train_events.PeersStarting():
+            return replace(shown, slow=_starting_line(event))
+        case train_events.PeerJoined():
+            return started(shown, event.peer)
         case train_events.StateFound():
             return replace(shown, done=float(event.round), units=event.rounds)
         case train_events.RoundProgress():
             return replace(
                 shown,
+                at_work=True,
                 doing=f"round {event.round + 1}/{event.rounds}",
                 done=event.round + event.fraction,
                 units=event.rounds,
@@ -195,6 +202,7 @@ def bar(shown: Shown, event: events.Event) -> Shown:
             ahead = shown.done > event.round + 1
             return replace(
                 shown,
+                at_work=True,
                 doing=shown.doing if ahead else f"round {event.round + 1}/{event.rounds}",
                 done=max(shown.done, event.round + 1.0),
                 units=event.rounds,
@@ -215,7 +223,9 @@ def _facts(event: train_events.RoundFinished) -> str:
     parts = [f"held-out {metric_text(name, value)}" for name, value in event.metrics.items()]
     parts += [f"{bytes_text(event.wire_bytes)} on the wire", f"{credits_text(event.credits)} credits"]
     if event.round_bytes:
-        parts.append(f"{bytes_text(event.round_bytes)} a round, {_fewer(event.dense_bytes, event.round_bytes)}")
+        parts.append(
+            f"{bytes_text(event.round_bytes)} exchanged a round, {_fewer(event.dense_bytes, event.round_bytes)}"
+        )
     return "   ".join(parts)
 
 

@@ -26,7 +26,7 @@ def _facts(record: JobRecord, told: TrainStory) -> list[tuple[str, str]]:
               for name, value in list(record.metrics.items())[:3]]  # fmt: skip
     sent, dense = curves_picture.total_bytes(told)
     if sent and dense:
-        found.append(("fewer bytes than dense", f"{dense / sent:,.3g} times"))
+        found.append(("exchange, against dense", f"{dense / sent:,.3g} times fewer bytes"))
     return found
 
 

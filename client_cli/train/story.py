@@ -85,7 +85,7 @@ def take(story: TrainStory, event: events.Event) -> None:
             story.redone = [one for one in story.redone if one.round < kept]
         case train_events.RoundRedone():
             story.redone.append(event)
-        case events.JobFinished() | events.JobLeft() | events.JobCancelled() | events.JobEndedBadly():
+        case events.JobFinished() | events.JobPaused() | events.JobCancelled() | events.JobEndedBadly():
             _break_off(story, event.at)
 
 

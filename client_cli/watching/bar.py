@@ -15,7 +15,7 @@ from rich.text import Text
 
 from axonp2p.client.events.events import Event
 from axonp2p.console import printable
-from client_cli.text.event_text import after, line_of, standing_still
+from client_cli.text.event_text import after, doing_now, line_of, standing_still
 from client_cli.text.kind_text import Shown
 
 BAR_WIDTH = 28
@@ -29,7 +29,10 @@ class Bar:
         self._console = Console(file=stream, highlight=False)
         self._shown = Shown()
         self._live = Live(
-            get_renderable=lambda: picture(self._shown), console=self._console, refresh_per_second=8, transient=True
+            get_renderable=lambda: picture(self._shown, time.time()),
+            console=self._console,
+            refresh_per_second=8,
+            transient=True,
         )
 
     def __enter__(self) -> Bar:
@@ -57,14 +60,18 @@ class Bar:
             self._live.start()
 
 
-def picture(shown: Shown) -> Group:
-    """The bar, and below it what changes once a round or with a copy, how each peer is, and who is paused."""
+def picture(shown: Shown, now: float) -> Group:
+    """The bar, and below it what changes once a round or with a copy, how each peer is, and who is paused.
+
+    `now` is Unix time.
+    """
     if not shown.doing:
         return Group()
     row = Table.grid(padding=(0, 1))
     bar = ProgressBar(total=shown.units or 1, completed=shown.done, width=BAR_WIDTH)
-    row.add_row(_line(shown.doing), bar, _line(shown.headline))
-    below = [_line(f"  {text}") for text in (shown.facts, shown.peers, standing_still(shown)) if text]
+    row.add_row(_line(doing_now(shown, now)), bar, _line(shown.headline))
+    told = (shown.facts, shown.peers, "" if shown.at_work else shown.slow, shown.search, standing_still(shown))
+    below = [_line(f"  {text}") for text in told if text]
     return Group(row, *below)
 
 

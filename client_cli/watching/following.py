@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import click
 import msgspec
 
-from axonp2p.client.events.events import Event, JobCancelled, JobFinished, JobLeft
+from axonp2p.client.events.events import Event, JobCancelled, JobFinished, JobPaused
 from axonp2p.client.storage.job_store import JobFolder
 from axonp2p.console import INTERRUPTED_EXIT
 from axonp2p.errors import AxonError, NobodyFits
@@ -95,14 +95,14 @@ def _follow(job: Job, context: Context, wishes: PageWishes, json_events: bool) -
             if failure := text.end.failure(event, told, context.command):
                 raise failure
             return 0
-        case JobLeft() as event:
+        case JobPaused() as event:
             why = f"{event.reason}\nToo few peers are left. " if event.reason else ""
-            kept = f"{why}Left {job.id} after {plural(event.round, text.words.unit)}."
-            data = _data(msgspec.to_builtins(event), "left")
+            kept = f"{why}Paused {job.id} after {plural(event.round, text.words.unit)}."
+            data = _data(msgspec.to_builtins(event), "paused")
             end_it = ""
             if KINDS[kind].finish and event.round:
                 end_it = f"\nEnd it with its {text.words.result} so far: {context.command('stop', job.id)}"
-            answer(f"{kept}  Go on with: {context.command('resume', job.id)}{end_it}", data)
+            answer(f"{kept}  Continue it: {context.command('resume', job.id)}{end_it}", data)
             if event.reason:
                 return NobodyFits.exit_code
         case JobCancelled() as event:

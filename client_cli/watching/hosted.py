@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING, Any
 from axonp2p.client.discovery.trackers import which_trackers
 from axonp2p.client.hosted.hosted_mark import has_all, read_mark
 from axonp2p.client.hosted.how_far import after_text, has_result
+from axonp2p.client.storage.job_names import no_such_job
 from axonp2p.client.storage.job_record import JobRecord
 from axonp2p.client.storage.job_store import JobFolder
-from axonp2p.errors import AxonError, NotFound, PeerMisbehaved, Refused, Unreachable
+from axonp2p.errors import Ambiguous, AxonError, NotFound, PeerMisbehaved, Refused, SettingsError, Unreachable
 from axonp2p.jobs.lifecycle import is_over
 from axonp2p.settings import read_settings
 from client_cli.context import Context
@@ -46,6 +47,14 @@ def looked_at(
     with context.swarm(trackers) as swarm:
         try:
             swarm.look_at_host(job if here is None else here.path.name, result=result)
+        except NotFound:
+            raise
+        except SettingsError as error:  # no tracker is known, say: first of all there is no such job here
+            if here is not None:
+                raise
+            missing = no_such_job(job, context.jobs().names())
+            why = f"not on this computer, and no tracker could be asked: {error.in_a_line}"
+            raise NotFound(missing.message, cause=missing.cause or why, fix=missing.fix) from error
         except (Unreachable, Refused, PeerMisbehaved) as error:
             if here is None or steers or (result and not has_result(here)):
                 raise
@@ -165,6 +174,8 @@ def _copy_text(place: Host, kept: int | None, folder: JobFolder) -> str:
 def _here(job: str, context: Context) -> JobFolder | None:
     try:
         return context.jobs().find(job)
+    except Ambiguous:
+        raise
     except NotFound:
         return None
 

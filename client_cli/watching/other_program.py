@@ -39,7 +39,7 @@ def stop(folder: JobFolder, wish: JobCommand, context: Context, trackers: Sequen
     if folder.leases.exists():  # it was killed, whether just now or long ago
         _let_go(folder, record, context, trackers)
     if not is_over(record.state):
-        record = change(folder, record, JobState.LEFT)
+        record = change(folder, record, JobState.PAUSED)
     return record, working
 
 

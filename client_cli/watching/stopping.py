@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Sequence
 
 from axonp2p.client.hosted.hosted_mark import is_at_work, read_mark
-from axonp2p.client.no_result import cannot_be_stopped, cannot_go_on
+from axonp2p.client.no_result import cannot_be_stopped, is_over_for
 from axonp2p.client.storage.job_commands import JobCommand
 from axonp2p.client.storage.job_record import JobRecord
 from axonp2p.client.storage.job_store import JobFolder
@@ -24,11 +24,11 @@ from client_cli.watching.other_program import stop
 
 
 def finish_job(folder: JobFolder, context: Context, trackers: Sequence[str]) -> None:
-    """End it, and say what it came to. Raises `JobFailed` where nothing is kept, or it is cancelled."""
+    """End it, and say what it came to. Raises `JobFailed` where nothing is kept, and `JobOver`."""
     record = folder.read()
     words = text_of(record.kind).words
     if record.state is JobState.CANCELLED:
-        raise cannot_go_on(record)
+        raise is_over_for(record, "stopped")
     if not KINDS[record.kind].finish:
         raise cannot_be_stopped(record)
     at_work = record.state is not JobState.FINISHED and is_at_work(folder)
@@ -38,7 +38,7 @@ def finish_job(folder: JobFolder, context: Context, trackers: Sequence[str]) -> 
         context.say(f"{record.id} stops {words.pausing} ...")
     if record.state is not JobState.FINISHED:
         record, _ = stop(folder, JobCommand.STOP, context, trackers)
-    if record.state in (JobState.LEFT, JobState.FAILED):
+    if record.state in (JobState.PAUSED, JobState.FAILED):
         if not record.kept:
             raise _nothing(record, context)
         if not read_mark(folder):

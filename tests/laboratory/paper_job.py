@@ -40,7 +40,7 @@ class PaperJob:
         self.clock = ManualClock(began)
         self._chance = random.Random(7)
         record = TrainRecord(
-            id=job, name="digits", folder="/home/ada/digits", spec={"name": "digits"}, state=JobState.WAITING,
+            id=job, name="digits", folder="/home/ada/digits", spec={"name": "digits"}, state=JobState.SUBMITTED,
             created=began, updated=began, peers_wanted=4, rounds=rounds, tracker="lab.example:7070",
         )  # fmt: skip
         self.folder: JobFolder = JobStore(home).create(record)
@@ -55,8 +55,8 @@ class PaperJob:
         self.clock.time += after
         self.journal.tell(event)
 
-    def begin(self, peers: list[str], *, resumed_from: int = 0, bundle: int = 59_500) -> None:
-        """Up to the first step."""
+    def begin(self, peers: list[str], *, resumed_from: int = 0, bundle: int = 59_500, ready: int | None = None) -> None:
+        """Up to the first step; with `ready` only so many workers have started."""
         rounds = self.journal.record.rounds
         folder, job = str(self.folder.path), self.journal.record.id
         self.say(events.JobSubmitted(job=job, folder=folder, peers=4, rounds=rounds, bundle_bytes=bundle,
@@ -72,8 +72,10 @@ class PaperJob:
         self.journal.enter(JobState.SENDING)
         self.say(events.BundleSent(peers=peers, bytes=bundle * len(peers), seconds=0.9), after=0.9)
         self.journal.enter(JobState.RUNNING)
-        for rank, name in enumerate(peers):
+        for rank, name in enumerate(peers[:ready]):
             self.say(train_events.PeerReady(peer=name, rank=rank, parameters=VALUES), after=0.4)
+        if ready == 0:
+            return
         self.say(train_events.ExchangeChosen(
             round=resumed_from, exchange_every=8, bits=2, overlap=False, outer_learning_rate=1.0, outer_momentum=0.0,
             density={name: 1.0 if name != "wren" else 0.0625 for name in peers}, round_bytes=DENSE // 93,
@@ -179,8 +181,8 @@ class PaperJob:
         """Left, to be resumed."""
         kept = self.journal.record.round
         self.journal.change(kept_round=kept, kept_state="ab" * 32)
-        self.journal.enter(JobState.LEFT)
-        self.say(events.JobLeft(job=self.journal.record.id, folder=str(self.folder.path), round=kept, reason=reason))
+        self.journal.enter(JobState.PAUSED)
+        self.say(events.JobPaused(job=self.journal.record.id, folder=str(self.folder.path), round=kept, reason=reason))
 
     def fail(self, code: str, message: str, cause: str, fix: str) -> None:
         """It ends badly."""
@@ -210,7 +212,14 @@ def lost(home: Path) -> PaperJob:
     return job
 
 
-def paused(home: Path) -> PaperJob:
+def starting(home: Path) -> PaperJob:
+    job = PaperJob(home)
+    job.begin(CREW[:2], ready=0)
+    job.clock.time += 12.0
+    return job
+
+
+def waiting(home: Path) -> PaperJob:
     job = PaperJob(home)
     job.begin(["otter", "heron"])
     job.train(8)
@@ -272,7 +281,7 @@ def failed(home: Path) -> PaperJob:
     return job
 
 
-def left(home: Path) -> PaperJob:
+def paused(home: Path) -> PaperJob:
     job = PaperJob(home)
     job.begin(CREW)
     job.train(12)
@@ -281,8 +290,9 @@ def left(home: Path) -> PaperJob:
 
 
 STATES: dict[str, Callable[[Path], PaperJob]] = {
-    "running": running, "lost": lost, "paused": paused, "resumed": resumed, "finished": finished, "failed": failed,
-    "left": left,
+    "starting": starting,
+    "running": running, "lost": lost, "waiting": waiting, "resumed": resumed, "finished": finished, "failed": failed,
+    "paused": paused,
 }  # fmt: skip
 """What the page can show. The clock of each stands at the moment in which it is looked at."""
 

@@ -172,7 +172,7 @@ def test_a_hosted_job_is_steered_from_afar_and_another_taken_back(tmp_path: Path
         job = laptop.ask("submit", str(source), "--detach")["job"]
         until(lambda: laptop.ask("status", job)["round"] >= 2, "no round")
         paused = laptop.ask("pause", job)
-        assert paused["state"] == "left"
+        assert paused["state"] == "paused"
         assert paused["round"] == paused["kept_round"] >= 2
         assert laptop.ask("resume", job)["state"] == "resumed"
         until(lambda: laptop.ask("status", job)["round"] > paused["round"], "it does not go on")
@@ -206,7 +206,7 @@ def test_a_hosted_job_is_stopped_from_afar_and_its_weights_come(tmp_path: Path) 
         other = laptop.ask("submit", str(source), "--detach")["job"]
         until(lambda: laptop.ask("status", other)["round"] >= 2, "no round")
         left = laptop.ask("pause", other)
-        assert left["state"] == "left"
+        assert left["state"] == "paused"
         stopped = laptop.ask("stop", other)  # no process works on it there
         assert (stopped["state"], stopped["round"]) == ("finished", left["kept_round"])
         laptop.ask("fetch", other, "-o", str(tmp_path / "other"))
@@ -292,7 +292,7 @@ def test_copies_of_a_command_go_on_without_their_client_and_come_home_from_the_h
         shutil.rmtree(laptop.home)
         until(lambda: other.ask("status", job)["done"] >= 2, "no result")
         paused = other.ask("pause", job)
-        assert (paused["state"], 2 <= paused["done"] < 12) == ("left", True)
+        assert (paused["state"], 2 <= paused["done"] < 12) == ("paused", True)
         assert not (other.folder(job).path / "out").exists()
         assert list(other.ask("logs", job)["logs"]) == ["otter"]
         other.ask("resume", job)

@@ -13,7 +13,7 @@ import safetensors.torch
 import torch
 
 import axonp2p
-from axonp2p.client.events.events import Event, JobCancelled, JobFinished, JobLeft, JobSubmitted, PeerHired, PeerLost
+from axonp2p.client.events.events import Event, JobCancelled, JobFinished, JobPaused, JobSubmitted, PeerHired, PeerLost
 from axonp2p.client.job import Job
 from axonp2p.errors import AxonError, JobFailed, NobodyFits, TaskMistake
 from axonp2p.jobs.lifecycle import JobState
@@ -156,9 +156,9 @@ def test_a_job_that_was_left_goes_on_where_it_was(swarm: axonp2p.Swarm, tmp_path
     until(job, 3)
     job.leave()
     left = job.wait()
-    assert isinstance(left, JobLeft)
+    assert isinstance(left, JobPaused)
     assert 3 <= left.round < 12
-    assert job.record.state is JobState.LEFT
+    assert job.record.state is JobState.PAUSED
     with pytest.raises(AxonError, match="no result"):
         job.fetch()
 

@@ -89,17 +89,17 @@ def report_of(job: PaperJob, *, at_work: bool) -> str:
     [
         ("running", "RUNNING", []),
         ("lost", "RUNNING", ["wren is gone"]),
-        ("paused", "PAUSED", ["The job waits for heron"]),
+        ("waiting", "WAITING", ["The job waits for heron"]),
         ("resumed", "RUNNING", []),
         ("finished", "FINISHED", ["The weights are here"]),
         ("failed", "FAILED", ["AX-102: only 2 of at least 3 peers are left"]),
-        ("left", "LEFT", ["The job was left, to be resumed"]),
+        ("paused", "PAUSED", ["The job is paused"]),
     ],
 )
 async def test_each_state_is_one_file_that_opens_without_a_network(
     browser: Browser, tmp_path: Path, state: str, word: str, banner: list[str]
 ) -> None:
-    address = report_of(STATES[state](tmp_path), at_work=state not in ("finished", "failed", "left"))
+    address = report_of(STATES[state](tmp_path), at_work=state not in ("finished", "failed", "paused"))
     async with visiting(browser, address, offline=True) as one:
         await expect(one.tab.get_by_role("heading", name=word, exact=True)).to_be_visible()
         await expect(one.tab.locator("section.banner h2")).to_have_text(banner)
@@ -196,7 +196,7 @@ async def test_what_strangers_write_stays_words(browser: Browser, tmp_path: Path
 
 
 async def test_the_policy_lets_nothing_else_run(browser: Browser, tmp_path: Path) -> None:
-    address = report_of(STATES["left"](tmp_path), at_work=False)
+    address = report_of(STATES["paused"](tmp_path), at_work=False)
     async with visiting(browser, address) as one:
         tried = """() => {
             const script = document.createElement("script");

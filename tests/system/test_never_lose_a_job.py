@@ -18,7 +18,7 @@ import msgspec
 import pytest
 
 import axonp2p
-from axonp2p.client.events.events import Event, JobLeft, PeerLost, PeersAwaited
+from axonp2p.client.events.events import Event, JobPaused, PeerLost, PeersAwaited
 from axonp2p.client.storage.job_store import JobFolder, JobStore
 from axonp2p.errors import NobodyFits
 from axonp2p.jobs.lifecycle import JobState
@@ -268,7 +268,7 @@ def test_a_job_is_paused_and_cancelled_from_another_terminal(tmp_path: Path) -> 
             assert client.run("pause", job.path.name) == 0, client.said
             assert program.wait(10) == 130
         left = job.read()
-        assert left.state is JobState.LEFT
+        assert left.state is JobState.PAUSED
         assert left.round == left.kept_round >= 3
         assert f"Paused {left.id} after {left.round} rounds." in client.said
         with client.running("resume", job.path.name) as program:
@@ -297,7 +297,7 @@ def test_a_job_with_too_few_peers_waits_for_others_and_keeps_what_it_has(tmp_pat
                     assert event.seconds > 60
                     processes.start_peers("wren")
             assert job.record.state is JobState.FINISHED
-            assert not isinstance(seen[-1], JobLeft)
+            assert not isinstance(seen[-1], JobPaused)
             assert sum(isinstance(event, PeersAwaited) for event in seen) == 1
             the_books(JobFolder(job.folder))
             # The one that stayed held what was done, and nothing went over the disk.

@@ -157,7 +157,7 @@ def test_ctrl_c_twice_in_a_script_gives_the_slots_back(processes: Processes, tmp
     assert 'swarm.resume("two-moons-' in line
     with axonp2p.Swarm([processes.tracker], home=tmp_path / "home") as swarm:
         (record,) = swarm.jobs()
-        assert record.state == "left"
+        assert record.state == "paused"
         assert not (swarm.job(record.id).folder / "leases.json").exists()
         # All slots are free at once: this job waits for none.
         job = swarm.submit(write_job(tmp_path / "next", peers=2, rounds=1, least=2))

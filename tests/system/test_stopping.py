@@ -15,10 +15,10 @@ import safetensors.torch
 import torch
 
 import axonp2p
-from axonp2p.client.events.events import Event, JobCancelled, JobFinished, JobLeft
+from axonp2p.client.events.events import Event, JobCancelled, JobFinished, JobPaused
 from axonp2p.client.job import Job
 from axonp2p.client.storage.job_store import JobFolder, JobStore
-from axonp2p.errors import JobFailed
+from axonp2p.errors import JobFailed, JobOver
 from axonp2p.jobs.lifecycle import JobState
 from axonp2p.kinds.train.events import PeersStarting, RoundFinished, TrainingStops
 from axonp2p.sandbox.child import why_no_sandbox
@@ -109,7 +109,7 @@ def test_of_a_job_that_runs_or_was_cancelled_kept_rounds_can_be_had(swarm: axonp
     out = job.fetch(tmp_path / "out", round="last")
     assert error_of(safetensors.torch.load_file(out / "model.safetensors")) == told[kept]
     assert (out / "metrics.csv").exists()
-    with pytest.raises(JobFailed, match="cannot go on: it is cancelled") as caught:
+    with pytest.raises(JobOver, match="cannot be resumed: it is cancelled") as caught:
         swarm.resume(job.id)
     assert f"axon fetch {job.id} --round last" in caught.value.fix
 
@@ -149,7 +149,7 @@ def test_a_job_that_was_left_is_ended_without_peers(swarm: axonp2p.Swarm, tmp_pa
     until(job, 2)
     job.leave()
     left = job.wait()
-    assert isinstance(left, JobLeft)
+    assert isinstance(left, JobPaused)
     with pytest.raises(JobFailed, match="has no result") as caught:
         job.fetch()
     assert f"axon fetch {job.id} --round last" in caught.value.fix

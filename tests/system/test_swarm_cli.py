@@ -149,7 +149,7 @@ def test_ctrl_c_without_a_terminal_leaves_the_job_to_be_resumed(person: Person) 
     assert process.returncode == 130, rest
     (job,) = [found for found in person.ask("jobs")["jobs"] if found["name"] == "long"]
     assert f"axon resume {job['id']}" in rest
-    assert job["state"] == "left"
+    assert job["state"] == "paused"
     assert job["round"] >= 4
     answer = person.ask("resume", job["id"])
     assert answer["state"] == "finished"

@@ -130,7 +130,7 @@ def test_ctrl_c_leaves_a_job_that_waits(person: Person) -> None:
     assert record(person, job)["waits_for"] == ["2 more peers"]
     told = waits.stop()
     assert f"axon resume {job}" in told
-    assert record(person, job)["state"] == "left"
+    assert record(person, job)["state"] == "paused"
     first.stop()
 
 

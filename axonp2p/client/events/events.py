@@ -58,6 +58,10 @@ class PeersFound(Event, frozen=True):
     """Those among them that meet the need."""
     looked_at: Count
     """How many of those are measured next."""
+    hired: Count = 0
+    """How many peers the job has already: this looks for the others."""
+    wanted: Count = 0
+    """How many it wants in all."""
 
 
 class RttMeasured(Event, frozen=True):
@@ -158,7 +162,7 @@ class JobFinished(Event, frozen=True):
     """From submit to the first sign of training."""
 
 
-class JobLeft(Event, frozen=True):
+class JobPaused(Event, frozen=True):
     """The client left; `axon resume` goes on after `round` rounds."""
 
     job: str
@@ -208,7 +212,7 @@ CommonEvent = (
     | FileDamaged
     | ReceiptsMissing
     | JobFinished
-    | JobLeft
+    | JobPaused
     | JobCancelled
     | JobEndedBadly
 )

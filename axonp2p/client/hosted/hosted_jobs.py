@@ -15,10 +15,12 @@ from axonp2p.client.hosted.hosts import FoundJob, FoundJobs, find_jobs
 from axonp2p.client.hosted.second_host import go_over, is_gone, leave_former, let_copy_go, look_at_copy, without_host
 from axonp2p.client.leasing.hiring import Means
 from axonp2p.client.storage.event_tail import EventTail
+from axonp2p.client.storage.job_names import several
 from axonp2p.client.storage.job_record import JobRecord
 from axonp2p.client.storage.job_store import JobFolder, JobStore
 from axonp2p.disk_errors import not_writable
 from axonp2p.errors import (
+    Ambiguous,
     AxonError,
     JobFailed,
     NotFound,
@@ -61,6 +63,8 @@ class ClientHostedJobs:
         """
         try:
             folder = self._store.find(job)
+        except Ambiguous:
+            raise
         except NotFound as missing:
             found = await find_jobs(self._means, all_of_them=True)
             return await self._settle(_the_one(found, job, missing))
@@ -259,9 +263,8 @@ def _the_one(found: FoundJobs, job: str, missing: NotFound) -> FoundJob:
     if len(fitting) == 1:
         return fitting[0]
     if fitting:
-        cause = "it could be " + ", ".join(f"{one.job.job} at {one.host.called}" for one in fitting)
-    else:
-        cause = "; ".join(["no tracker that answers carries it on", *found.silent])
+        raise several(job, [f"{one.job.job} at {one.host.called}" for one in fitting])
+    cause = "; ".join(["no tracker that answers carries it on", *found.silent])
     raise NotFound(missing.message, cause=cause, fix=missing.fix)
 
 

@@ -59,6 +59,8 @@ class PeerRequest:
     reserve_s: int = LONGEST_S
     without: frozenset[PeerId] = frozenset()
     """Peers that are not asked: they are in the job already, or failed it."""
+    present: int = 0
+    """How many the job has beside these."""
     first_rank: int = 0
     """Of the first one that is hired; the others follow."""
     all_or_none: bool = False
@@ -184,7 +186,17 @@ class Hiring:
         means = self._means
         sight = await means.table.find(as_map(self._request.need), count, enough=enough, near=means.position.told)
         sources = [answer.source for answer in sight.heard]
-        self._see(PeersFound(sources=sources, alive=sight.alive, fitting=sight.fitting, looked_at=len(sight.rows)))
+        present = self._request.present
+        self._see(
+            PeersFound(
+                sources=sources,
+                alive=sight.alive,
+                fitting=sight.fitting,
+                looked_at=len(sight.rows),
+                hired=present + len(self.hired),
+                wanted=present + self._request.wanted,
+            )
+        )
         false = {seen.row.peer for seen in sight.rows} & self._convicted - self._seen_false
         self._seen_false |= false
         self._shortlist.add_unseen(len(false), "convicted of false work, in an earlier job of yours")

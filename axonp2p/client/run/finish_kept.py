@@ -6,7 +6,7 @@ import asyncio
 
 from axonp2p.client.events.events import Event
 from axonp2p.client.ledger.receipts import ReceiptBook
-from axonp2p.client.no_result import cannot_be_stopped, cannot_go_on
+from axonp2p.client.no_result import cannot_be_stopped, is_over_for
 from axonp2p.client.storage.job_journal import JobJournal
 from axonp2p.client.storage.job_store import JobFolder
 from axonp2p.clock import Clock
@@ -22,7 +22,7 @@ async def finish_kept(folder: JobFolder, key: PrivateKey, clock: Clock) -> Event
         mended = folder.mend()
         record = folder.read()
         if record.state in (JobState.FINISHED, JobState.CANCELLED):
-            raise cannot_go_on(record)
+            raise is_over_for(record, "stopped")
         if not KINDS[record.kind].finish:
             raise cannot_be_stopped(record)
         journal = JobJournal(folder, record, clock, lambda event: None)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 
-from axonp2p.client.events.events import Event, JobCancelled, JobEndedBadly, JobLeft
+from axonp2p.client.events.events import Event, JobCancelled, JobEndedBadly, JobPaused
 from axonp2p.client.leasing.hiring import Means
 from axonp2p.client.run.job_life import JobLife
 from axonp2p.client.storage.job_commands import JobCommand, listen
@@ -126,8 +126,8 @@ class JobRun:
 
     def _left(self) -> Event:
         record = self._journal.record
-        self._journal.enter(JobState.LEFT)
-        return JobLeft(job=record.id, folder=str(self._journal.folder.path), round=record.kept)
+        self._journal.enter(JobState.PAUSED)
+        return JobPaused(job=record.id, folder=str(self._journal.folder.path), round=record.kept)
 
     def _failed(self, error: AxonError) -> None:
         code, message, cause, fix = error.code, error.message, error.cause, error.fix

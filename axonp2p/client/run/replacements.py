@@ -7,7 +7,7 @@ import dataclasses
 from collections import Counter
 from collections.abc import Awaitable, Callable
 
-from axonp2p.client.events.events import Event
+from axonp2p.client.events.events import Event, PeersFound
 from axonp2p.client.leasing.hiring import Hiring, Means, PeerRequest
 from axonp2p.client.leasing.lease import Lease
 from axonp2p.client.run.crew import LeasedCrew
@@ -47,6 +47,7 @@ class Replacements:
         self._journal = journal
         self._deliver = deliver
         self._refused: Counter[PeerId] = Counter()
+        self._found: PeersFound | None = None
 
     async def run(self) -> None:
         """Hire whenever somebody is missing. A table that does not answer is asked again later."""
@@ -82,7 +83,12 @@ class Replacements:
         """How many came."""
         first = self._crew.next_rank
         request = dataclasses.replace(
-            self._request, wanted=missing, at_least=1, without=self._known(), first_rank=first
+            self._request,
+            wanted=missing,
+            at_least=1,
+            present=len(self._crew.present),
+            without=self._known(),
+            first_rank=first,
         )
         hiring = Hiring(self._means, request, self._see)
         kept: list[Lease] = []
@@ -131,4 +137,8 @@ class Replacements:
         return frozenset(here | lost | refused)
 
     def _see(self, event: Event) -> None:
+        if isinstance(event, PeersFound):  # what the table shows again and again is told once
+            if event == self._found:
+                return
+            self._found = event
         self._journal.tell(event)

@@ -152,6 +152,7 @@ class Staffing:
             self._request,
             wanted=self._request.wanted - len(there),
             at_least=self._missing,
+            present=len(there),
             without=frozenset(lease.row.peer for lease in there.values()),
             first_rank=max([self.ranks_from - 1, *self.leases]) + 1,
             all_or_none=all_or_none,

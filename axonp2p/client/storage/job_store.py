@@ -34,6 +34,7 @@ import msgspec
 
 from axonp2p.client.events.events import Event, FileDamaged, as_line, from_line
 from axonp2p.client.storage.checkpoints import Checkpoints
+from axonp2p.client.storage.job_names import matching, no_such_job, several
 from axonp2p.client.storage.job_record import JobRecord, has_record, mend_record, read_record, write_record
 from axonp2p.disk_errors import not_writable
 from axonp2p.errors import AlreadyRunning, NotFound, SettingsError
@@ -194,13 +195,18 @@ class JobStore:
         return JobFolder(self._jobs / job)
 
     def find(self, job: str) -> JobFolder:
-        """The folder of a job by its id, or by the beginning of it when that is clear. Raises `NotFound`."""
-        names = [path.name for path in self._folders()]
-        fitting = [job] if job in names else [name for name in names if job and name.startswith(job)]
-        if len(fitting) != 1:
-            cause = f"it could be {', '.join(fitting)}" if fitting else ""
-            raise NotFound(f"there is no one job {job}", cause=cause, fix="axon jobs lists those that there are")
-        return JobFolder(self._jobs / fitting[0])
+        """The folder of a job by its id, or by the beginning of it. Raises `NotFound`, or `Ambiguous` of it."""
+        names = self.names()
+        found = matching(names, job)
+        if len(found) > 1:
+            raise several(job, found)
+        if not found:
+            raise no_such_job(job, names)
+        return JobFolder(self._jobs / found[0])
+
+    def names(self) -> list[str]:
+        """The ids of all jobs, by alphabet."""
+        return [path.name for path in self._folders()]
 
     def records(self) -> list[JobRecord]:
         """All jobs that can be read, the oldest first."""

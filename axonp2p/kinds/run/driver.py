@@ -10,7 +10,7 @@ import asyncio
 import contextlib
 from collections import Counter
 
-from axonp2p.client.events.events import Event, JobLeft
+from axonp2p.client.events.events import Event, JobPaused
 from axonp2p.client.ledger.receipts import ReceiptBook
 from axonp2p.client.run.crew import LeasedCrew
 from axonp2p.client.run.driver import JobContext
@@ -352,8 +352,8 @@ class RunDriver:
         receipts = await settlement.settle()
         record, folder = self._record, str(self._journal.folder.path)
         if not self._copies.over and (self._leaving or not self._stopping or not record.results):
-            self._journal.enter(JobState.LEFT)
-            return JobLeft(job=record.id, folder=folder, round=record.results)
+            self._journal.enter(JobState.PAUSED)
+            return JobPaused(job=record.id, folder=folder, round=record.results)
         self._journal.enter(JobState.FINISHED)
         await self._journal.disk.finished()
         failed = await asyncio.to_thread(self._keeper.failed_indices)

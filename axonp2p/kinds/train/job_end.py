@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
-from axonp2p.client.events.events import Event, JobLeft
+from axonp2p.client.events.events import Event, JobPaused
 from axonp2p.client.run.settlement import JobSettlement
 from axonp2p.clock import Clock
 from axonp2p.errors import AxonError, JobFailed, LimitReached, TaskMistake
@@ -83,9 +83,9 @@ class JobEnd:
         await self._coordinator.keep_last(KEEP_S)
         await self._settlement.settle()
         record = self._books.record
-        self._journal.enter(JobState.LEFT, round=record.kept_round)
+        self._journal.enter(JobState.PAUSED, round=record.kept_round)
         reason = self._coordinator.result.left_because
-        return JobLeft(job=record.id, folder=str(self._journal.folder.path), round=record.kept_round, reason=reason)
+        return JobPaused(job=record.id, folder=str(self._journal.folder.path), round=record.kept_round, reason=reason)
 
     async def failed(self, error: AxonError) -> AxonError:
         """Training was given up; the error to tell. Too few peers may be left, but those hold what was done."""

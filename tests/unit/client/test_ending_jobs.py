@@ -10,15 +10,15 @@ import torch
 
 import axonp2p
 from axonp2p.client.events.events import JobFinished
-from axonp2p.client.no_result import cannot_be_stopped, cannot_go_on, no_result
-from axonp2p.errors import JobFailed, SettingsError, TrackerUnreachable
+from axonp2p.client.no_result import cannot_be_stopped, is_over_for, no_result
+from axonp2p.errors import JobOver, SettingsError, TrackerUnreachable
 from axonp2p.jobs.lifecycle import JobState
 from tests.unit.kinds.train.kept_job import JOB, KeptJob
 
 NOBODY = "https://127.0.0.1:1"
 
 
-def left(home: Path, rounds: int = 3, state: JobState = JobState.LEFT) -> KeptJob:
+def left(home: Path, rounds: int = 3, state: JobState = JobState.PAUSED) -> KeptJob:
     job = KeptJob(home)
     for number in range(1, rounds + 1):
         job.train(number)
@@ -33,7 +33,7 @@ def with_bundle(job: KeptJob) -> KeptJob:
     return job
 
 
-@pytest.mark.parametrize("state", [JobState.LEFT, JobState.FAILED])
+@pytest.mark.parametrize("state", [JobState.PAUSED, JobState.FAILED])
 def test_a_job_on_which_nobody_works_has_finished_when_stop_returns(tmp_path: Path, state: JobState) -> None:
     kept = left(tmp_path, state=state)
     with axonp2p.Swarm(home=tmp_path) as swarm:  # no tracker is known, and none is asked
@@ -70,7 +70,7 @@ def test_a_job_without_a_round_goes_on_to_look_for_peers(tmp_path: Path) -> None
 def test_what_is_over_for_good_is_not_ended_again(tmp_path: Path) -> None:
     left(tmp_path, state=JobState.CANCELLED)
     with axonp2p.Swarm(home=tmp_path) as swarm:
-        with pytest.raises(JobFailed, match="cannot go on: it is cancelled") as caught:
+        with pytest.raises(JobOver, match="it is cancelled") as caught:
             swarm.job(JOB).stop()
         assert f"axon fetch {JOB} --round last -o OUT" in caught.value.fix
         out = swarm.job(JOB).fetch(tmp_path / "out", round="last")
@@ -85,20 +85,20 @@ def test_a_round_that_is_none_is_refused(tmp_path: Path, which: str) -> None:
         swarm.job(JOB).fetch(round=which)
 
 
-CAN_GO_ON = [JobState.LEFT, JobState.FAILED, JobState.RUNNING]
+CAN_GO_ON = [JobState.PAUSED, JobState.FAILED, JobState.RUNNING]
 
 
 @pytest.mark.parametrize("kept", [0, 3])
 @pytest.mark.parametrize("state", [*CAN_GO_ON, JobState.CANCELLED])
 def test_each_fix_names_a_command_that_takes_the_job_as_it_is(tmp_path: Path, state: JobState, kept: int) -> None:
-    job = left(tmp_path, rounds=kept, state=JobState.CANCELLED if state is JobState.CANCELLED else JobState.LEFT)
+    job = left(tmp_path, rounds=kept, state=JobState.CANCELLED if state is JobState.CANCELLED else JobState.PAUSED)
     job.journal.change(state=state)
     fix = no_result(job.record, at_work=False).fix
     assert ("axon resume" in fix) == (state in CAN_GO_ON), "axon resume refuses a job that is cancelled"
     assert ("axon fetch line-1 --round last" in fix) == bool(kept), "axon fetch --round refuses a job without a state"
     assert ("axon submit /line" in fix) == (not kept and state is JobState.CANCELLED)
     if state is JobState.CANCELLED:
-        assert cannot_go_on(job.record).fix == fix
+        assert is_over_for(job.record, "resumed").fix == fix
 
 
 def test_a_job_at_work_is_to_be_watched(tmp_path: Path) -> None:

@@ -41,7 +41,7 @@ def folder(tmp_path: Path) -> JobFolder:
 def test_the_record_is_made_of_the_bundle_alone_and_once(folder: JobFolder) -> None:
     begin(folder)
     record = folder.read()
-    assert (record.id, record.name, record.state) == (JOB, "line", JobState.WAITING)
+    assert (record.id, record.name, record.state) == (JOB, "line", JobState.SUBMITTED)
     assert (record.rounds, record.peers_wanted, record.spec["need"]["peers"]) == (7, 3, 3)
     (folder.bundle / "job.toml").write_text("nonsense")
     begin(folder)
@@ -66,7 +66,7 @@ def test_a_job_that_was_given_up_says_why(folder: JobFolder) -> None:
 
 
 def test_what_is_over_stays_what_it_is(folder: JobFolder) -> None:
-    for first, then, last in (("left", "failed", "left"), ("left", "cancelled", "cancelled")):
+    for first, then, last in (("paused", "failed", "paused"), ("paused", "cancelled", "cancelled")):
         end_as(folder, JobState(first), "")
         end_as(folder, JobState(then), "")
         assert folder.read().state == last
@@ -85,7 +85,7 @@ def test_a_job_that_is_stopped_without_a_process_has_its_weights(tmp_path: Path)
 
 def test_a_job_that_is_stopped_before_its_first_round_is_left(folder: JobFolder) -> None:
     end_as(folder, JobState.FINISHED, "")
-    assert folder.read().state is JobState.LEFT
+    assert folder.read().state is JobState.PAUSED
 
 
 @pytest.mark.parametrize("more", [["--end-as", "cancelled"], ["--copy-from", "https://127.0.0.1:1"], []])

@@ -19,8 +19,8 @@ def test_a_program_ends_without_a_traceback_and_says_what_it_left(capsys: pytest
     assert isinstance(instead, SystemExit)
     assert instead.code == 130
     assert capsys.readouterr().err == (
-        'interrupted: line-1111 was left; swarm.resume("line-1111") goes on with it\n'
-        'interrupted: line-2222 was left; swarm.resume("line-2222") goes on with it\n'
+        'interrupted: line-1111 is paused; swarm.resume("line-1111") continues it\n'
+        'interrupted: line-2222 is paused; swarm.resume("line-2222") continues it\n'
     )
 
 

@@ -58,6 +58,13 @@ def test_without_a_tracker_nothing_is_written(tmp_path: Path) -> None:
         assert swarm.jobs() == []
 
 
+def test_a_folder_without_a_job_is_told_before_a_missing_tracker(tmp_path: Path) -> None:
+    with axonp2p.Swarm(home=tmp_path / "home") as swarm:
+        for submit in (swarm.submit, swarm.hand_over):
+            with pytest.raises(JobFileWrong, match=r"job\.toml"):
+                submit(tmp_path)
+
+
 def test_a_wrong_job_file_is_told_at_once(tmp_path: Path) -> None:
     folder = write_job(tmp_path / "job")
     (folder / "task.py").unlink()

@@ -199,7 +199,7 @@ def test_a_job_that_nobody_works_on_though_it_is_not_over_was_interrupted() -> N
     ("state", "said"),
     [
         (JobState.FINISHED, "axon fetch x-7f3a -o OUT"),
-        (JobState.LEFT, "axon resume x-7f3a"),
+        (JobState.PAUSED, "axon resume x-7f3a"),
         (JobState.FAILED, "axon resume x-7f3a"),
         (JobState.CANCELLED, "left: the line was cut"),
     ],
@@ -223,7 +223,7 @@ def test_a_job_that_waits_for_a_paused_peer_says_so_while_it_does() -> None:
     record = msgspec.structs.replace(RECORD, peers=peers, waits_for=["otter"])
     facts = job_text.job_data(record, at_work=True) | {"kept_in": "/h"}
     text = job_text.status_text(facts, spelled)
-    assert "running; waits for otter: it cannot go on without" in text
+    assert "waiting for otter: it cannot continue without" in text
     assert "paused: another program uses 87 % CPU" in text
     facts = job_text.job_data(record, at_work=False) | {"kept_in": "/h"}
     assert "paused:" not in job_text.status_text(facts, spelled)
@@ -236,6 +236,14 @@ def test_a_line_a_job() -> None:
         "x-7f3a", "running", "5/20", "rounds", "loss", "0.25,", "accuracy", "90.0", "%", "2", "0.00100",
         "1", "min", "15", "s", "ago",
     ]  # fmt: skip
+
+
+def test_the_state_of_a_job_that_a_host_carries_on_is_marked_as_what_it_said_last() -> None:
+    facts = job_text.job_data(RECORD, at_work=True) | {"hosted": "10.0.0.1:7070, asked 5 min ago"}
+    text = job_text.jobs_text([facts], now=1075.0)
+    assert "running *" in text
+    assert text.endswith("* as told by 10.0.0.1:7070, asked 5 min ago; axon jobs --hosted asks it now")
+    assert "*" not in job_text.jobs_text([facts | {"state": "finished"}], now=1075.0)
 
 
 def test_balances_say_what_they_are_the_sum_of() -> None:

@@ -13,7 +13,7 @@ from click.testing import CliRunner
 
 from axonp2p.client.storage.job_commands import JobCommand, take
 from axonp2p.client.storage.job_store import JobFolder, JobStore
-from axonp2p.errors import JobFailed
+from axonp2p.errors import JobFailed, JobOver
 from axonp2p.jobs.lifecycle import JobState
 from axonp2p.kinds.train.record import TrainRecord
 from axonp2p.kinds.train.section import TrainJob
@@ -37,12 +37,12 @@ def axon(*words: str, home: Path) -> str:
 def test_a_job_whose_program_died_is_paused_already(tmp_path: Path) -> None:
     folder = make_job(tmp_path, JobState.RUNNING, kept=3)
     said = axon("pause", "line", home=tmp_path)
-    assert "No program worked on line-1; 3 rounds are kept." in said
+    assert "line-1 is paused; 3 rounds kept." in said
     assert f"axon resume line-1 --home {tmp_path}" in said
-    assert folder.read().state is JobState.LEFT
+    assert folder.read().state is JobState.PAUSED
 
 
-@pytest.mark.parametrize("state", [JobState.RUNNING, JobState.LEFT, JobState.FAILED, JobState.CANCELLED])
+@pytest.mark.parametrize("state", [JobState.RUNNING, JobState.PAUSED, JobState.FAILED, JobState.CANCELLED])
 def test_a_job_without_a_program_is_cancelled_for_good(tmp_path: Path, state: JobState) -> None:
     folder = make_job(tmp_path, state)
     assert "Cancelled line-1." in axon("cancel", "line", home=tmp_path)
@@ -59,15 +59,15 @@ def test_the_slots_of_a_job_whose_program_was_killed_are_given_back(tmp_path: Pa
 
 def test_what_has_finished_is_not_cancelled(tmp_path: Path) -> None:
     make_job(tmp_path, JobState.FINISHED)
-    with pytest.raises(JobFailed, match="line-1 has finished"):
+    with pytest.raises(JobOver, match="cannot be cancelled: it is finished"):
         axon("cancel", "line", home=tmp_path)
 
 
 @pytest.mark.parametrize(
     ("words", "wish", "state"),
     [
-        (["pause"], JobCommand.PAUSE, JobState.LEFT),
-        (["pause", "--now"], JobCommand.LEAVE, JobState.LEFT),
+        (["pause"], JobCommand.PAUSE, JobState.PAUSED),
+        (["pause", "--now"], JobCommand.LEAVE, JobState.PAUSED),
         (["cancel"], JobCommand.CANCEL, JobState.CANCELLED),
         (["pause"], JobCommand.PAUSE, JobState.FINISHED),
         (["stop"], JobCommand.STOP, JobState.FINISHED),
@@ -98,7 +98,7 @@ def test_the_program_at_work_hears_it_and_is_waited_for(
     assert json.loads(said)["state"] == state
 
 
-@pytest.mark.parametrize("state", [JobState.RUNNING, JobState.LEFT, JobState.FAILED])
+@pytest.mark.parametrize("state", [JobState.RUNNING, JobState.PAUSED, JobState.FAILED])
 def test_a_job_without_a_program_is_ended_with_what_is_kept(tmp_path: Path, state: JobState) -> None:
     job = KeptJob(tmp_path)
     for rounds in (1, 2):
@@ -113,7 +113,7 @@ def test_a_job_without_a_program_is_ended_with_what_is_kept(tmp_path: Path, stat
     assert "Stopped line-1 after 2 rounds." in axon("stop", "line", home=tmp_path)  # said twice it is no mistake
 
 
-@pytest.mark.parametrize("state", [JobState.RUNNING, JobState.LEFT, JobState.FAILED])
+@pytest.mark.parametrize("state", [JobState.RUNNING, JobState.PAUSED, JobState.FAILED])
 def test_without_a_round_there_is_nothing_to_stop_with(tmp_path: Path, state: JobState) -> None:
     make_job(tmp_path, state)
     with pytest.raises(JobFailed, match="cannot be stopped: no round is done yet") as caught:
@@ -126,7 +126,7 @@ def test_a_cancelled_job_is_not_stopped_and_says_what_is_kept(tmp_path: Path) ->
     job.train(1)
     assert f"What is kept of it stays in {job.folder.path}" in axon("cancel", "line", home=tmp_path)
     assert job.kept == [1]
-    with pytest.raises(JobFailed, match="it is cancelled") as caught:
+    with pytest.raises(JobOver, match="cannot be stopped: it is cancelled") as caught:
         axon("stop", "line", home=tmp_path)
     assert "axon fetch line-1 --round last" in caught.value.fix
     said = axon("fetch", "line", "--round", "last", "-o", str(tmp_path / "out"), home=tmp_path)

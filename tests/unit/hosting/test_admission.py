@@ -138,7 +138,7 @@ def test_failed_jobs_go_first_and_who_trained_is_kept_for_an_hour() -> None:
     trained = dataclasses.replace(empty, done=4, over_since=NOW)
     assert not may_go(trained, NOW + FAILED_S - 1)
     assert may_go(trained, NOW + FAILED_S)
-    assert not may_go(dataclasses.replace(trained, state=JobState.LEFT), NOW + 10 * FAILED_S)
+    assert not may_go(dataclasses.replace(trained, state=JobState.PAUSED), NOW + 10 * FAILED_S)
     assert may_go(held("no record", over_since=NOW), NOW)
 
 

@@ -161,7 +161,7 @@ async def test_wishes_reach_the_process(hosting: Hosting, bundle: Bundle) -> Non
     async with await hosting.line() as line:
         await line.tell(JOB, "pause")
         assert process.said == ["pause"]
-        process.become(JobState.LEFT)
+        process.become(JobState.PAUSED)
         process.over.set()
         await hosting.nobody_works()
         await line.tell(JOB, "resume")
@@ -178,7 +178,7 @@ async def test_a_job_without_a_process_can_be_ended_too(
 ) -> None:
     await hosting.give(bundle)
     process = await hosting.process()
-    process.become(JobState.LEFT)
+    process.become(JobState.PAUSED)
     process.over.set()
     async with await hosting.line() as line:
         await hosting.nobody_works()
@@ -255,7 +255,7 @@ async def test_a_bundle_that_the_disk_has_no_room_for(
 async def test_a_cancelled_job_is_cancelled_once_however_often_that_is_said(hosting: Hosting, bundle: Bundle) -> None:
     await hosting.give(bundle)
     process = await hosting.process()
-    process.become(JobState.LEFT)
+    process.become(JobState.PAUSED)
     process.over.set()
     await hosting.nobody_works()
     lines = [await hosting.line() for _ in range(8)]
@@ -275,7 +275,7 @@ async def test_who_resumes_again_and_again_waits(hosting: Hosting, bundle: Bundl
     async with await hosting.line() as line:
         for number in range(STARTS_AT_ONCE + 1):
             process = await hosting.process(number)
-            process.become(JobState.LEFT)
+            process.become(JobState.PAUSED)
             process.over.set()
             await hosting.nobody_works()
             with pytest.raises(TooOften) if number == STARTS_AT_ONCE else nullcontext():
@@ -303,7 +303,7 @@ async def test_one_job_s_end_is_written_down_at_a_time_at_the_whole_host(hosting
     for number, job in enumerate(jobs):
         await hosting.give(bundle, job=job)
         process = await hosting.process(number)
-        process.become(JobState.LEFT)
+        process.become(JobState.PAUSED)
         process.over.set()
     await hosting.nobody_works()
     at_once, end_as = [0], hosting.stage.end_as
@@ -326,7 +326,7 @@ async def test_one_job_s_end_is_written_down_at_a_time_at_the_whole_host(hosting
 async def test_who_cancels_what_cannot_be_written_down_starts_few_processes(hosting: Hosting, bundle: Bundle) -> None:
     await hosting.give(bundle)
     process = await hosting.process()
-    process.become(JobState.LEFT)
+    process.become(JobState.PAUSED)
     process.over.set()
     await hosting.nobody_works()
     tried = []

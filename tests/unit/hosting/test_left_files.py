@@ -57,7 +57,7 @@ async def test_they_come_once_nothing_works_on_the_job(hosting: Hosting, process
     assert not (here.path / "out").exists()
     leaves(process, "otter", log="second")
     leaves(process, "wren", picture="wren's")
-    await over(hosting, process, JobState.LEFT, 5.0)
+    await over(hosting, process, JobState.PAUSED, 5.0)
     await look(hosting, here, result=False)
     assert not (here.path / "out").exists()
     assert (await look(hosting, here)).left_files_of == 5.0
@@ -68,7 +68,7 @@ async def test_they_come_again_when_the_job_went_on(
     hosting: Hosting, process: Worked, here: JobFolder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     leaves(process, "otter", log="as long")
-    await over(hosting, process, JobState.LEFT, 5.0)
+    await over(hosting, process, JobState.PAUSED, 5.0)
     await look(hosting, here)
     (process.folder.path / "out" / "otter" / "log").write_text("another")
     await look(hosting, here)
@@ -90,7 +90,7 @@ async def test_what_the_hosts_disk_did_not_take_keeps_no_other_from_coming(
 ) -> None:
     process.folder.add_event(TaskFilesKept(peer="otter", files=3, bytes=1, left_out=0))
     leaves(process, "wren", log="wren's")
-    await over(hosting, process, JobState.LEFT, 5.0)
+    await over(hosting, process, JobState.PAUSED, 5.0)
     await look(hosting, here)
     assert files_in(here.path / "out") == {"wren/log": b"wren's"}
 
@@ -98,7 +98,7 @@ async def test_what_the_hosts_disk_did_not_take_keeps_no_other_from_coming(
 @pytest.mark.parametrize("peer", ["../../otter", ".hidden", "a/b", ""])
 async def test_no_name_leads_out_of_the_folder(hosting: Hosting, process: Worked, here: JobFolder, peer: str) -> None:
     process.folder.add_event(TaskFilesKept(peer=peer, files=1, bytes=1, left_out=0))
-    await over(hosting, process, JobState.LEFT, 5.0)
+    await over(hosting, process, JobState.PAUSED, 5.0)
     with pytest.raises(PeerMisbehaved, match="tells of files in"):
         await look(hosting, here)
 
@@ -107,7 +107,7 @@ async def test_a_peer_has_no_more_than_it_may(
     hosting: Hosting, process: Worked, here: JobFolder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     leaves(process, "otter", log="first")
-    await over(hosting, process, JobState.LEFT, 5.0)
+    await over(hosting, process, JobState.PAUSED, 5.0)
     part = HostLine.part
 
     async def invented(self: HostLine, job: str, name: str, offset: int, before: bytes = b"") -> tuple[int, bytes]:

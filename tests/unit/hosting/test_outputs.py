@@ -203,7 +203,7 @@ async def test_taken_back_the_files_are_here(
 ) -> None:
     here.bundle.mkdir()
     comes(process, 4, {"a.txt": b"abc"})
-    await over(hosting, process, JobState.LEFT)
+    await over(hosting, process, JobState.PAUSED)
     await jobs.take_back(here)
     assert read_mark(here) is None
     assert files_in(here.path / "out") == {"4/a.txt": b"abc"}
@@ -248,9 +248,9 @@ async def test_the_host_counts_results_as_it_counts_rounds(hosting: Hosting, pro
     record = process.folder.path / "job.json"
     for damaged in (
         b"[]",
-        b'{"spec":1,"state":"left"}',
-        b'{"spec":{"kind":"none"},"state":"left"}',
-        b'{"state":"left"}',
+        b'{"spec":1,"state":"paused"}',
+        b'{"spec":{"kind":"none"},"state":"paused"}',
+        b'{"state":"paused"}',
     ):
         record.write_bytes(damaged)
         assert tending.folder.progress() is None

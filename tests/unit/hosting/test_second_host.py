@@ -186,7 +186,7 @@ async def test_two_hosts_do_not_work_while_the_second_hears_the_first(
         with pytest.raises(Refused, match="there must not be two"):
             await line.tell(JOB, "resume")
     assert not second.stage.processes
-    process.become(JobState.LEFT)
+    process.become(JobState.PAUSED)
     process.over.set()
     await hosting.nobody_works()
     async with await second.line() as line:

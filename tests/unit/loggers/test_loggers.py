@@ -97,7 +97,7 @@ def test_without_a_key_wandb_asks_nobody(monkeypatch: pytest.MonkeyPatch, tmp_pa
     pytest.importorskip("wandb", reason="no wandb here: pip install 'axonp2p[wandb]'")
     monkeypatch.setenv("WANDB_MODE", "online")  # it reads that once in a program
     monkeypatch.setenv("HOME", str(tmp_path))
-    STATES["left"](tmp_path / "home")
+    STATES["paused"](tmp_path / "home")
     words = ["report", "digits", "--home", str(tmp_path / "home"), "--log", "wandb", "--json"]
     done = subprocess.run([sys.executable, "-m", "client_cli.main", *words], capture_output=True, text=True, timeout=60)
     assert done.returncode == SettingsError.exit_code
@@ -129,7 +129,7 @@ def test_a_store_that_cannot_be_had_is_told(monkeypatch: pytest.MonkeyPatch, tmp
     pytest.importorskip("mlflow", reason="no mlflow here: pip install 'axonp2p[mlflow]'")
     monkeypatch.setenv("MLFLOW_ALLOW_FILE_STORE", "false")
     with pytest.raises(SettingsError, match="MLflow does not open a run") as caught:
-        opened(LoggerChoice("mlflow"), STATES["left"](tmp_path / "home").folder.read())
+        opened(LoggerChoice("mlflow"), STATES["paused"](tmp_path / "home").folder.read())
     assert "MLFLOW_TRACKING_URI" in caught.value.fix
 
 

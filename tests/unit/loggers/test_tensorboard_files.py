@@ -53,7 +53,7 @@ def test_a_job_is_a_folder_and_each_of_its_lives_a_file(tmp_path: Path) -> None:
 
 
 def test_a_number_beyond_32_bits_is_infinite(tmp_path: Path) -> None:
-    job = STATES["left"](tmp_path / "home")
+    job = STATES["paused"](tmp_path / "home")
     last = [event for event in job.folder.read_events() if isinstance(event, RoundFinished)][-1]
     last = msgspec.structs.replace(last, loss=1e300)
     run = Path(logged(LoggerChoice("tensorboard", tmp_path / "runs"), job.folder.read(), [last]))
@@ -62,7 +62,7 @@ def test_a_number_beyond_32_bits_is_infinite(tmp_path: Path) -> None:
 
 def test_a_folder_that_takes_nothing_is_named(tmp_path: Path) -> None:
     (tmp_path / "runs").write_text("a file")
-    job = STATES["left"](tmp_path / "home")
+    job = STATES["paused"](tmp_path / "home")
     with pytest.raises(SettingsError, match="cannot write to"):
         logged(LoggerChoice("tensorboard", tmp_path / "runs"), job.folder.read(), job.folder.read_events())
 
@@ -75,7 +75,7 @@ def test_without_the_library_the_command_that_installs_it_is_named(monkeypatch: 
 
 
 def test_neither_torch_nor_tensorflow_is_loaded(tmp_path: Path) -> None:
-    STATES["left"](tmp_path / "home")
+    STATES["paused"](tmp_path / "home")
     lines = [
         "import sys",
         "from client_cli.commands.report import command",

@@ -29,7 +29,7 @@ def left(home: Path, state: JobState) -> JobFolder:
 
 
 @pytest.mark.parametrize(
-    ("state", "kept"), [(JobState.FINISHED, False), (JobState.CANCELLED, True), (JobState.LEFT, True)]
+    ("state", "kept"), [(JobState.FINISHED, False), (JobState.CANCELLED, True), (JobState.PAUSED, True)]
 )
 async def test_peers_are_dialled_while_they_wait_and_states_go_once_the_weights_are_here(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, state: JobState, kept: bool

@@ -229,7 +229,7 @@ def _verifier() -> dict[str, object]:
     return names
 
 
-def record_with(*signed: bytes, state: JobState = JobState.LEFT) -> JobRecord:
+def record_with(*signed: bytes, state: JobState = JobState.PAUSED) -> JobRecord:
     waiting = NumberedReceipts(reservation="r", peer=ADA.peer_id, last=len(signed), open=list(signed))
     return TrainRecord(
         id="job-1",

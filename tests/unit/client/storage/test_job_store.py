@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from axonp2p.client.events.events import JobLeft, PeerLost, as_line, from_line
+from axonp2p.client.events.events import JobPaused, PeerLost, as_line, from_line
 from axonp2p.client.storage import job_store
 from axonp2p.client.storage.job_record import JobRecord
 from axonp2p.client.storage.job_store import JobStore
@@ -24,7 +24,7 @@ from axonp2p.kinds.train.record import TrainRecord
 
 def record(job: str = "digits-11c0", **changes: Any) -> JobRecord:
     usual: dict[str, Any] = {
-        "id": job, "name": "digits", "folder": "/tmp/digits", "spec": {"name": "digits"}, "state": JobState.WAITING,
+        "id": job, "name": "digits", "folder": "/tmp/digits", "spec": {"name": "digits"}, "state": JobState.SUBMITTED,
         "created": 1000.0, "updated": 1000.0, "peers_wanted": 4, "rounds": 20,
     }  # fmt: skip
     return TrainRecord(**(usual | changes))
@@ -44,7 +44,7 @@ def test_jobs_are_found_by_a_clear_beginning(tmp_path: Path) -> None:
         store.create(record(job, created=created))
     assert store.find("digits-11c0").path.name == "digits-11c0"
     assert store.find("text").path.name == "text-aaaa"
-    with pytest.raises(NotFound, match="no one job digits"):
+    with pytest.raises(NotFound, match="digits matches"):
         store.find("digits")
     for job in ("", "nothing", "../digits-11c0"):
         with pytest.raises(NotFound):
@@ -59,7 +59,7 @@ def test_jobs_whose_programs_were_killed_at_the_very_end(tmp_path: Path) -> None
     for job, state, left in (
         ("done-1111", JobState.FINISHED, "states"),
         ("held-2222", JobState.FINISHED, "states"),
-        ("left-3333", JobState.LEFT, "leases.json"),
+        ("left-3333", JobState.PAUSED, "leases.json"),
         ("runs-4444", JobState.RUNNING, "leases.json"),
         ("clean-5555", JobState.FINISHED, "logs"),
     ):
@@ -90,7 +90,7 @@ def test_a_broken_record_is_named_and_hides_no_other(tmp_path: Path) -> None:
 def test_events_are_kept_in_order_and_a_cut_line_is_left_out(tmp_path: Path) -> None:
     folder = JobStore(tmp_path).create(record())
     assert folder.read_events() == []
-    events = [PeerLost(peer="otter", round=3, reason="gone", left=2), JobLeft(job="a", folder="b", round=4)]
+    events = [PeerLost(peer="otter", round=3, reason="gone", left=2), JobPaused(job="a", folder="b", round=4)]
     for event in events:
         folder.add_event(event)
     with folder.events.open("ab") as file:

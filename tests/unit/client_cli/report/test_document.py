@@ -21,7 +21,7 @@ from client_cli.report.folding import fold
 from client_cli.report.job_summary import View, summary_of
 from tests.laboratory.paper_job import HOSTILE, STATES, PaperJob
 
-OVER = ("finished", "failed", "left")
+OVER = ("finished", "failed", "paused")
 
 
 def command(*words: str) -> str:
@@ -59,13 +59,14 @@ class Elements(HTMLParser):
 @pytest.mark.parametrize(
     ("state", "word", "banner", "fix"),
     [
+        ("starting", "RUNNING", None, None),
         ("running", "RUNNING", None, None),
         ("lost", "RUNNING", "wren is gone", None),
-        ("paused", "PAUSED", "The job waits for heron", None),
+        ("waiting", "WAITING", "The job waits for heron", None),
         ("resumed", "RUNNING", None, None),
         ("finished", "FINISHED", "The weights are here", "axon fetch digits-7f3a -o OUT"),
         ("failed", "FAILED", "AX-102: only 2 of at least 3 peers are left", "axon resume digits-7f3a"),
-        ("left", "LEFT", "The job was left, to be resumed", "axon resume digits-7f3a"),
+        ("paused", "PAUSED", "The job is paused", "axon resume digits-7f3a"),
     ],
 )
 def test_each_state_has_its_word_and_its_remedy(
@@ -75,6 +76,11 @@ def test_each_state_has_its_word_and_its_remedy(
     assert stands.word == word
     assert [one.title for one in stands.banners] == ([banner] if banner else [])
     assert [one.fix for one in stands.banners if one.fix] == ([fix] if fix else [])
+
+
+def test_while_workers_start_the_page_says_whose_and_for_how_long(tmp_path: Path) -> None:
+    stands = summary_of(view_of(STATES["starting"](tmp_path), at_work=True), command)
+    assert re.fullmatch(r"waits for the workers of otter, heron: 12 s", stands.sentence)
 
 
 def test_a_job_whose_program_was_killed_is_interrupted(tmp_path: Path) -> None:
@@ -201,4 +207,16 @@ def test_a_job_that_waits_for_peers_says_so_before_it_trains(tmp_path: Path) -> 
     job.journal.enter(JobState.FINDING)
     job.journal.change(waits_for=["1 more peer"])
     stands = summary_of(view_of(job, at_work=True), command)
-    assert (stands.word, stands.banners[0].title) == ("PAUSED", "The job waits for 1 more peer")
+    assert (stands.word, stands.banners[0].title) == ("WAITING", "The job waits for 1 more peer")
+
+
+def test_the_one_ratio_of_bytes_says_what_it_leaves_out(tmp_path: Path) -> None:
+    html = page_of(STATES["finished"](tmp_path)).html
+    assert "exchange, against dense" in html
+    assert "The bundle, weights that travel whole and checks are not in this ratio" in html
+    assert "fewer bytes than dense</dt>" not in html
+
+
+def test_axes_of_charts_are_named(tmp_path: Path) -> None:
+    html = page_of(STATES["finished"](tmp_path)).html
+    assert html.count(">round</text>") >= 3

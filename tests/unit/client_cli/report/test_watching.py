@@ -41,10 +41,10 @@ def test_a_job_that_nobody_works_on_is_interrupted(tmp_path: Path, capsys: pytes
 
 
 def test_for_programs_each_event_is_a_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    watched(tmp_path, "left", as_json=True)
+    watched(tmp_path, "paused", as_json=True)
     told = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
     assert told[0]["event"] == "job_submitted"
-    assert told[-1]["event"] == "job_left"
+    assert told[-1]["event"] == "job_paused"
     assert all(one["at"] > 0 for one in told)
 
 

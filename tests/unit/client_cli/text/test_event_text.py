@@ -10,10 +10,11 @@ import pytest
 from rich.console import Console
 
 from axonp2p.client.events import events
+from axonp2p.kinds.run import events as run_events
 from axonp2p.kinds.train import check_events
 from axonp2p.kinds.train import events as train_events
 from client_cli.text.event_text import after as after_of_kind
-from client_cli.text.event_text import line_of, line_without_bar, standing_still
+from client_cli.text.event_text import doing_now, line_of, line_without_bar, standing_still
 from client_cli.text.kind_text import Shown, text_of
 from client_cli.watching.bar import Bar, picture
 from client_cli.watching.progress import PlainLines, progress_on
@@ -69,9 +70,12 @@ def checked(outcome: str, convicted: Sequence[str] = ()) -> check_events.WorkChe
         (events.PeerResumed(peer="otter"), "otter goes on"),
         (
             events.BundleSent(peers=["otter", "wren"], bytes=50_000_000, member_bytes=50_000_000, seconds=23.0),
-            "sent the bundle to otter wren: 50.0 MB in 23 s, 50.0 MB passed on among them",
+            "sent the bundle to otter wren: 50.0 MB in 23 s, 50.0 MB passed on among them; their workers start",
         ),
-        (events.BundleSent(peers=["otter"], bytes=410_000, seconds=2.0), "sent the bundle to otter: 410 KB in 2.0 s"),
+        (
+            events.BundleSent(peers=["otter"], bytes=410_000, seconds=2.0),
+            "sent the bundle to otter: 410 KB in 2.0 s; its worker starts",
+        ),
         (
             events.PeerHelped(peer="wren"),
             "no other peer passes the bundle on to wren: it is sent from here",
@@ -93,12 +97,12 @@ def checked(outcome: str, convicted: Sequence[str] = ()) -> check_events.WorkChe
         (
             CHOSEN,
             "exchange from round 1 on: 2 bits a value every 8 steps, computing meanwhile;"
-            " wren sends 6.2 % of its values, 124 times fewer bytes than dense (an exchange takes about 1.2 s)",
+            " wren sends 6.2 % of its values, to send 124 times fewer bytes than dense (an exchange takes about 1.2 s)",
         ),
         (
             msgspec.structs.replace(CHOSEN, density={}, overlap=False, aggregation="multi-krum", hostile=2),
             "exchange from round 1 on: 2 bits a value every 8 steps; multi-krum bears 2 liars,"
-            " 124 times fewer bytes than dense (an exchange takes about 1.2 s)",
+            " to send 124 times fewer bytes than dense (an exchange takes about 1.2 s)",
         ),
         (
             train_events.ValuesLate(round=2, values={"wren": 9, "otter": 4}),
@@ -201,7 +205,7 @@ def test_what_changes_once_a_round_stays_during_the_next() -> None:
 def test_the_picture_has_no_line_wider_than_the_terminal() -> None:
     shown = after(after(Shown(), FINISHED_ROUND), MIDWAY)
     console = Console(width=60, file=io.StringIO(), force_terminal=True)
-    lines = console.render_lines(picture(shown), pad=False)
+    lines = console.render_lines(picture(shown, 0.0), pad=False)
     assert len(lines) == 3
     assert all(sum(len(segment.text) for segment in line) <= 60 for line in lines)
 
@@ -272,3 +276,59 @@ def test_below_the_bar_stands_who_is_paused_until_it_goes_on_or_leaves() -> None
 def test_the_bundle_on_its_way_is_in_the_bar() -> None:
     moved = events.BundleProgress(bytes=10_000_000, member_bytes=60_000_000, fraction=0.175)
     assert after(Shown(), moved).doing == "sending the bundle (18 %, 10.0 MB sent, 60.0 MB passed on)"
+
+
+def found(hired: int) -> events.PeersFound:
+    return events.PeersFound(
+        sources=["tracker lab:7070", "dht"], alive=4, fitting=4, looked_at=4, hired=hired, wanted=4
+    )
+
+
+def test_another_look_at_the_table_says_why_and_leaves_the_bar_to_what_is_waited_for() -> None:
+    assert line_of(found(0), "train") == "tracker lab:7070 and dht know 4 peers, 4 fit this job"
+    assert line_of(found(3), "train").startswith("3 of 4 peers hired, looking for one more: tracker lab:7070")
+    assert line_of(found(2), "train").startswith("2 of 4 peers hired, looking for 2 more")
+    shown = after(Shown(), SUBMITTED)
+    assert after(shown, found(0)).doing == "measuring round-trip times"
+    for name in ("otter", "heron"):
+        shown = after(shown, events.PeerHired(peer=name, rank=0, cores=1, memory_mb=1024))
+    measured = events.RttMeasured(seconds={"wren": 0.1}, too_far=[], unreachable={})
+    for event in (found(2), measured):
+        shown = after(shown, event)
+        assert shown.doing == "sending the bundle"
+    assert shown.search == "2 of 4 peers hired, looking for 2 more"
+
+
+def test_while_workers_start_the_bar_says_whose_and_for_how_long() -> None:
+    shown = after(Shown(), SUBMITTED)
+    for name in ("otter", "heron"):
+        shown = after(shown, events.PeerHired(peer=name, rank=0, cores=1, memory_mb=1024))
+    sent = msgspec.structs.replace(events.BundleSent(peers=["otter", "heron"], bytes=1, seconds=1.0), at=100.0)
+    shown = after(shown, sent)
+    assert doing_now(shown, 100.2) == "waits for the workers of otter, heron"
+    assert doing_now(shown, 112.0) == "waits for the workers of otter, heron: 12 s"
+    assert doing_now(after(shown, found(2)), 131.0) == "waits for the workers of otter, heron: 31 s"
+    slow = after(shown, train_events.PeersStarting(loading=["heron"], building=[], seconds=12.0))
+    assert "heron still loads torch" in slow.slow
+    shown = after(slow, train_events.PeerReady(peer="otter", rank=0, parameters=1))
+    assert doing_now(shown, 113.0) == "waits for the worker of heron: 13 s"
+    shown = after(shown, events.PeerLost(peer="heron", round=0, reason="x", left=1))
+    assert doing_now(shown, 114.0) == "taking the first steps"
+    assert doing_now(after(shown, MIDWAY), 115.0) == "round 3/20"
+
+
+def test_a_peer_that_comes_late_does_not_hide_the_round() -> None:
+    shown = after(after(Shown(), SUBMITTED), MIDWAY)
+    shown = after(after(shown, events.PeerHired(peer="ibex", rank=4, cores=1, memory_mb=1024)), MIDWAY)
+    assert doing_now(shown, 1.0) == "round 3/20"
+
+
+def test_copies_too_begin_with_workers_that_start() -> None:
+    shown = Shown()
+    hired = events.PeerHired(peer="otter", rank=0, cores=1, memory_mb=1024)
+    sent = msgspec.structs.replace(events.BundleSent(peers=["otter"], bytes=1, seconds=1.0), at=100.0)
+    for event in (SUBMITTED, hired, sent):
+        shown = after_of_kind(shown, event, "run")
+    assert doing_now(shown, 105.0) == "waits for the worker of otter: 5.0 s"
+    shown = after_of_kind(shown, run_events.CopyBegun(index=0, attempt=0, peer="otter"), "run")
+    assert doing_now(shown, 106.0) == "0 of 20 copies"

@@ -65,7 +65,7 @@ def test_a_resumed_job_forgets_rounds_that_were_not_kept(tmp_path: Path) -> None
     job.begin(CREW)
     job.train(5)
     job.clock.time += 900
-    job.journal.change(round=3, state=JobState.LEFT)
+    job.journal.change(round=3, state=JobState.PAUSED)
     job.here = []
     job.begin(["otter"], resumed_from=3)
     assert len(fold(job.folder.read_events()).rounds) == 5  # nothing is lost before that is said
@@ -168,7 +168,7 @@ def test_a_peer_that_waited_for_its_job_is_there_again(tmp_path: Path) -> None:
     job = PaperJob(tmp_path)
     job.begin(["otter", "heron"])
     job.train(2)
-    job.journal.change(state=JobState.LEFT)
+    job.journal.change(state=JobState.PAUSED)
     job.here = ["heron"]
     job.begin(["otter"], resumed_from=2)
     assert fold(job.folder.read_events()).peers["heron"].state == "lost"

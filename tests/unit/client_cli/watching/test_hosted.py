@@ -20,7 +20,7 @@ from axonp2p.client.job import Job
 from axonp2p.client.storage.event_feed import EventFeed
 from axonp2p.client.storage.job_record import new_record
 from axonp2p.client.storage.job_store import JobFolder, JobStore
-from axonp2p.errors import NotFound, TrackerUnreachable, Unreachable
+from axonp2p.errors import Ambiguous, NotFound, TrackerUnreachable, Unreachable
 from axonp2p.identity.key_file import load_or_create_key
 from axonp2p.jobs.lifecycle import JobState
 from axonp2p.kinds.train.section import TrainJob
@@ -49,16 +49,31 @@ def folder(context: Context) -> JobFolder:
 
 
 def test_without_a_key_nobody_is_asked(context: Context) -> None:
-    with pytest.raises(NotFound, match="there is no one job line"):
+    with pytest.raises(NotFound, match="no job matches line"):
         looked_at("line", context, [DEAD])
 
 
 def test_with_a_key_trackers_are_asked_and_what_they_said_is_told(context: Context) -> None:
     load_or_create_key(context.home / "client.key")
-    with pytest.raises(NotFound, match="there is no one job line") as error:
+    with pytest.raises(NotFound, match="no job matches line") as error:
         looked_at("line", context, [DEAD])
     assert "no tracker that answers carries it on" in error.value.cause
     assert "127.0.0.1:1" in error.value.cause
+
+
+def test_that_there_is_no_such_job_is_said_before_anything_about_trackers(context: Context) -> None:
+    load_or_create_key(context.home / "client.key")
+    (context.home / "trackers.json").write_text("[]")
+    with pytest.raises(NotFound, match="no job matches line"):
+        looked_at("line", context, [])
+
+
+def test_the_beginning_of_two_ids_asks_nobody_and_names_both(context: Context) -> None:
+    for job in ("line-7f3a", "line-1111"):
+        JobStore(context.home).create(new_record(job, TrainJob(name="line"), "/home/ada/line", NOW))
+    load_or_create_key(context.home / "client.key")
+    with pytest.raises(Ambiguous, match="line matches line-1111 and line-7f3a"):
+        looked_at("line", context, [DEAD])
 
 
 def test_a_host_that_is_away_leaves_what_it_told_last(

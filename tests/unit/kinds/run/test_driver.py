@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 import msgspec
 import pytest
 
-from axonp2p.client.events.events import JobFinished, JobLeft, PeerLost
+from axonp2p.client.events.events import JobFinished, JobPaused, PeerLost
 from axonp2p.errors import JobFailed, SettingsError
 from axonp2p.jobs.lifecycle import JobState
 from axonp2p.jobs.messages import HandBack, WorkerPaused, WorkerResumed
@@ -591,8 +591,8 @@ def test_a_job_that_is_paused_ends_what_runs_and_begins_nothing(loop: VirtualLoo
     world = World(loop, tmp_path, *PEERS)
     life = world.life()
     loop.call_later(0.5, life.driver.pause)
-    assert isinstance(run(loop, life.live()), JobLeft)
-    assert (len(world.lines()), life.record.state) == (4, JobState.LEFT)
+    assert isinstance(run(loop, life.live()), JobPaused)
+    assert (len(world.lines()), life.record.state) == (4, JobState.PAUSED)
     assert world.paid == world.owed == 4 * COPY_FLOPS
     again = world.life()
     run(loop, again.live())
@@ -614,7 +614,7 @@ def test_a_job_that_is_stopped_before_a_copy_is_done_is_left(loop: VirtualLoop, 
     world = World(loop, tmp_path, *PEERS)
     life = world.life()
     life.driver.stop()
-    assert isinstance(run(loop, life.live()), JobLeft)
+    assert isinstance(run(loop, life.live()), JobPaused)
 
 
 def test_a_job_that_was_left_is_finished_without_peers(loop: VirtualLoop, tmp_path: Path) -> None:
@@ -634,7 +634,7 @@ def test_without_a_result_there_is_nothing_to_finish_with(loop: VirtualLoop, tmp
     life.driver.leave()
     run(loop, life.live())
     alone = world.life()
-    with pytest.raises(JobFailed, match="has no result: it is left") as caught:
+    with pytest.raises(JobFailed, match="has no result: it is paused") as caught:
         finish(alone.journal, alone.book, 1.0)
     assert "axon resume" in caught.value.fix
 
@@ -654,7 +654,7 @@ def test_a_job_that_is_paused_while_peers_are_asked_what_they_run_begins_nothing
         return await living
 
     world.peers[1].deaf = (ReportCopy,)
-    assert isinstance(run(loop, live()), JobLeft)
+    assert isinstance(run(loop, live()), JobPaused)
     assert list(world.lines()) == [4]
     assert not world.peers[0].begun() + world.peers[1].begun()
 
@@ -663,11 +663,11 @@ def test_a_job_that_is_left_ends_at_once(loop: VirtualLoop, tmp_path: Path) -> N
     world = World(loop, tmp_path, *PEERS)
     life = world.life()
     loop.call_later(1.5, life.driver.leave)
-    assert isinstance(run(loop, life.live(), seconds=2), JobLeft)
+    assert isinstance(run(loop, life.live(), seconds=2), JobPaused)
     assert world.paid == world.owed == 4 * COPY_FLOPS
     again = world.life()
     again.driver.leave()
-    assert isinstance(run(loop, again.live(), seconds=1), JobLeft)
+    assert isinstance(run(loop, again.live(), seconds=1), JobPaused)
 
 
 def test_copies_that_run_on_without_the_client_are_taken_over(loop: VirtualLoop, tmp_path: Path) -> None:

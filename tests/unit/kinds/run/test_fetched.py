@@ -46,6 +46,6 @@ def test_files_results_and_logs_are_copied(tmp_path: Path) -> None:
 
 
 def test_a_job_that_is_not_over_has_none(tmp_path: Path) -> None:
-    folder = finished(tmp_path, JobState.LEFT)
-    with pytest.raises(JobFailed, match="sweep-1 has no result: it is left"):
+    folder = finished(tmp_path, JobState.PAUSED)
+    with pytest.raises(JobFailed, match="sweep-1 has no result: it is paused"):
         Job(folder, EventFeed.of([])).fetch()

@@ -78,7 +78,7 @@ class KeptJob:
         self.books.accepted(AheadRound(finished=finished, state=state.name.hex(), round_bytes=100, reports=reports))
         self.books.book(rounds - 1, state.name, {"otter": 0.5})
 
-    def leave(self, state: JobState = JobState.LEFT) -> None:
+    def leave(self, state: JobState = JobState.PAUSED) -> None:
         """No program works on it from now on."""
         self.journal.enter(state)
 

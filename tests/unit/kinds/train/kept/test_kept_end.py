@@ -79,7 +79,7 @@ def test_the_next_life_finds_the_best_among_the_states_that_are_left(tmp_path: P
 
 
 def test_any_round_that_is_kept_can_be_fetched_in_any_state(tmp_path: Path) -> None:
-    for state in (JobState.RUNNING, JobState.LEFT, JobState.FAILED, JobState.CANCELLED):
+    for state in (JobState.RUNNING, JobState.PAUSED, JobState.FAILED, JobState.CANCELLED):
         home = tmp_path / state
         job = trained(home)
         if state is not JobState.RUNNING:
@@ -100,7 +100,7 @@ def test_a_round_that_is_not_kept_is_named_with_those_that_are(tmp_path: Path) -
 
 
 def test_where_nothing_is_kept_the_fix_leads_on(tmp_path: Path) -> None:
-    for state, fix in {JobState.LEFT: "axon resume line-1", JobState.CANCELLED: "axon submit /line"}.items():
+    for state, fix in {JobState.PAUSED: "axon resume line-1", JobState.CANCELLED: "axon submit /line"}.items():
         job = KeptJob(tmp_path / state)
         job.leave(state)
         for which in ("last", "best", "1"):
@@ -212,4 +212,4 @@ def test_without_a_state_there_is_nothing_to_end_with(tmp_path: Path) -> None:
     with pytest.raises(JobFailed, match="has no result") as caught:
         finished(KeptJob(tmp_path))
     assert "axon resume line-1" in caught.value.fix
-    assert job.record.state is JobState.LEFT
+    assert job.record.state is JobState.PAUSED
