@@ -9,7 +9,9 @@ import sys
 from pathlib import Path
 
 ROOT = Path(__file__).parent.parent.parent
-LOADED = re.compile(r"<(?:script|img|iframe|source|link(?=[^>]*rel=.?(?:stylesheet|icon|preload)))[^>]*?(?:src|href)=\S+")
+LOADED = re.compile(
+    r"<(?:script|img|iframe|source|link(?=[^>]*rel=.?(?:stylesheet|icon|preload)))[^>]*?(?:src|href)=\S+"
+)
 
 
 def test_it_is_built_without_a_warning_and_loads_nothing_from_elsewhere(tmp_path: Path) -> None:
