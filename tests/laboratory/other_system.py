@@ -63,6 +63,8 @@ def become(system: str) -> None:
     for name in _LOADED_BEFORE:
         importlib.import_module(name)
     asyncio.new_event_loop().close()
+    if hasattr(os, "process_cpu_count"):
+        os.process_cpu_count = os.cpu_count  # of Python itself, made for Linux when it was built
     for name in (*_LINUX_ALONE, *_NOT_THERE[system]):
         with contextlib.suppress(AttributeError):
             delattr(os, name)

@@ -1,4 +1,4 @@
-"""The wheel in an environment of its own, without torch: a client that submits to a real swarm, and what it cannot do."""
+"""The wheel in an environment of its own, without torch: what a client does on a real swarm, and what it cannot do."""
 
 from __future__ import annotations
 

@@ -12,10 +12,11 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from importlib.metadata import version
+from importlib.metadata import PackageNotFoundError, requires, version
 from pathlib import Path
 
 import msgspec
+from packaging.requirements import Requirement
 
 from axonp2p.blobs.manifest import MOST_FILES
 from axonp2p.client.events.events import PackagesResolved
@@ -199,7 +200,16 @@ def resolve_for_here(spec: JobSpec, folder: Path, store: WheelStore) -> WheelSet
 
 
 def _own() -> dict[str, str]:
-    return {name: version(name) for name in OF_THE_PEER}
+    return {name: _own_version(name) for name in OF_THE_PEER}
+
+
+def _own_version(package: str) -> str:
+    """Of a client without torch: the least that Axon asks for, which is what its peers have been tried with."""
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        asked = next(one for one in map(Requirement, requires("axonp2p") or ()) if one.name == package)
+        return next(part.version for part in asked.specifier if part.operator == ">=")
 
 
 async def _offers(means: Means, spec: JobSpec) -> list[Capability]:

@@ -164,17 +164,24 @@ def test_without_a_tracker_the_dht_may_be_enough() -> None:
 def test_this_computer() -> None:
     machine = dataclasses.replace(
         MACHINE,
-        versions={"python": "3.11.7", "torch": ""},
+        versions={"python": "3.11.7", "torch": "", "aiohttp": ""},
         key_trouble="the key /h/client.key can be read by others",
         key_fix="chmod 600 /h/client.key",
         sandbox_trouble="user namespaces are switched off; mend it: sudo sysctl -w user.max_user_namespaces=65536",
         disk_free_bytes=10**8,
     )
     found = {check.name: check for check in wrong(checks(tracker("a:1"), machine=machine))}
-    assert found["versions"].fix == "pip install torch"
+    assert found["versions"].fix == "pip install torch aiohttp"
     assert (found["key"].state, found["key"].fix) == (FindingState.FAIL, "chmod 600 /h/client.key")
     assert (found["sandbox"].code, found["sandbox"].fix) == ("AX-605", "sudo sysctl -w user.max_user_namespaces=65536")
     assert "100.0 MB free" in found["room"].text or "100 MB free" in found["room"].text
+
+
+def test_a_client_without_torch_lacks_nothing() -> None:
+    machine = dataclasses.replace(MACHINE, versions={"python": "3.11.7", "torch": "", "safetensors": ""})
+    (found,) = [check for check in checks(tracker("a:1"), machine=machine) if check.name == "versions"]
+    assert found.state is FindingState.OK
+    assert 'only axon check needs (pip install "axonp2p[torch]")' in found.text
 
 
 def test_the_report_counts_and_its_data_has_everything() -> None:

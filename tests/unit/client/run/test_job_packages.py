@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from importlib.metadata import PackageNotFoundError
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import msgspec
 import pytest
+from packaging.version import Version
 
 from axonp2p.client.packages.plan import PackagePlan
-from axonp2p.client.run.job_packages import JobPackages, brought_plan, was_brought, with_plan
+from axonp2p.client.run.job_packages import JobPackages, _own, brought_plan, was_brought, with_plan
 from axonp2p.client.storage.job_journal import JobJournal
 from axonp2p.client.storage.job_record import new_record
 from axonp2p.client.storage.job_store import JobFolder, JobStore
@@ -117,3 +119,13 @@ async def test_what_is_not_whole_is_told_and_not_asked_of_an_index(tmp_path: Pat
 async def test_the_clients_own_bundle_was_brought_by_nobody(tmp_path: Path, source: Path) -> None:
     await handed_over(tmp_path / "laptop", source)
     assert not was_brought(JobFolder(tmp_path / "laptop" / "jobs" / JOB))
+
+
+def test_a_client_without_torch_goes_by_what_axon_asks_of_peers(monkeypatch: pytest.MonkeyPatch) -> None:
+    def missing(name: str) -> str:
+        raise PackageNotFoundError(name)
+
+    monkeypatch.setattr("axonp2p.client.run.job_packages.version", missing)
+    found = _own()
+    assert set(found) == {"torch", "numpy", "safetensors"}
+    assert Version(found["torch"]) >= Version("2.13")
