@@ -11,6 +11,7 @@ from typing import Any, overload
 
 from axonp2p.client.events.events import Event, JobFinished
 from axonp2p.client.hosted.hosted_mark import is_at_work
+from axonp2p.client.job_view import as_html, follow, opened_page, page_of
 from axonp2p.client.no_result import no_result
 from axonp2p.client.storage.event_feed import EventFeed, JobEvents
 from axonp2p.client.storage.job_record import JobRecord
@@ -44,6 +45,23 @@ class Job:
 
     def __repr__(self) -> str:
         return f"Job({self.id})"
+
+    def _repr_html_(self) -> str:
+        return as_html(self.record, at_work=is_at_work(self._folder), page=opened_page(self._folder))
+
+    @property
+    def page(self) -> str:
+        """The address of the job's page, which this program serves on loopback from now on to its end.
+
+        Raises `SettingsError`.
+        """
+        return page_of(self._folder)
+
+    def show(self) -> Event | None:
+        """Follow the job to its end: a bar in a terminal, a picture that changes in a notebook. Gives and raises as
+        `wait`."""
+        follow(self, self.record.kind, self.events())
+        return self.wait()
 
     @property
     def record(self) -> JobRecord:

@@ -10,6 +10,7 @@ import errno
 import secrets
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from pathlib import Path
 
 from aiohttp import web
 from aiohttp.typedefs import Handler, Middleware
@@ -18,6 +19,7 @@ from aiohttp_sse import sse_response
 from axonp2p.client.loop_thread import LoopThread
 from axonp2p.client.storage.job_store import JobFolder
 from axonp2p.errors import AxonError, PortTaken, SettingsError
+from axonp2p.settings import home_folder
 from axonp2p.transport.address import join_host_port
 from axonp2p.transport.http.own_page import HEADERS, loopback, own_names, why_not_ours
 from client_cli.report.document import Made, make, policy
@@ -192,16 +194,44 @@ def _cannot_listen(error: OSError, address: str) -> SettingsError:
     return SettingsError(f"cannot listen on {address}: {error.strerror}", fix="--page 127.0.0.1:0")
 
 
+class ServedPage:
+    """The page of the job in `folder`, served from a thread of its own until `close`."""
+
+    def __init__(
+        self, folder: JobFolder, command: Command | None = None, listen: str = "127.0.0.1:0", *, ours: bool = False
+    ) -> None:
+        """`ours`: this program works on the job. Raises `PortTaken` or `SettingsError`."""
+        spell = command or spelled_for(folder.path.parent.parent)
+        self._page = JobPage(FolderView(folder, ours=ours), spell, listen)
+        self._thread = LoopThread()
+        try:
+            self.address = self._thread.call(self._page.start())
+        except BaseException:
+            self._thread.stop()
+            raise
+
+    def close(self) -> None:
+        """Let open tabs see how the job ended, and end."""
+        try:
+            self._thread.call(self._page.close())
+        finally:
+            self._thread.stop()
+
+
+def spelled_for(home: Path) -> Command:
+    """Commands about jobs of that home, as they can be typed."""
+    more = [] if home == home_folder("client", None) else ["--home", str(home)]
+    return lambda *words: " ".join(["axon", *words, *more])
+
+
 @contextmanager
 def served(folder: JobFolder, command: Command, listen: str, *, ours: bool) -> Iterator[str]:
     """While inside, the page of the job in `folder` is there, served from a thread of its own; gives its address.
 
     `ours`: this program works on the job. Raises `PortTaken` or `SettingsError`.
     """
-    thread = LoopThread()
-    page = JobPage(FolderView(folder, ours=ours), command, listen)
+    page = ServedPage(folder, command, listen, ours=ours)
     try:
-        yield thread.call(page.start())
+        yield page.address
     finally:
-        thread.call(page.close())
-        thread.stop()
+        page.close()
