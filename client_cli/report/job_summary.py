@@ -128,7 +128,7 @@ def _left(view: View, command: Command) -> JobSummary:
     title = "Too few peers stayed" if reason else "The job was left, to be resumed"
     kept = f"{plural(record.kept, view.words.unit)} {_are(record.kept)} kept; nothing of them is done again."
     if not record.kept:
-        kept = f"No {view.words.unit} was kept: it begins anew."
+        kept = f"No {view.words.unit} was kept: it begins again."
     text = f"{_stop(reason)} {kept}" if reason else kept
     banner = JobBanner("warn", title, text, command("resume", record.id), "goes on with it.")
     return JobSummary("left", "LEFT", f"left {view.words.after(record.done, record.units)}", (banner,))
