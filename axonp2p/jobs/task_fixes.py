@@ -90,7 +90,7 @@ def task_fix(traceback: str) -> str:
             return fix.replace("{name}", name).replace("{package}", _PACKAGES.get(name, name))
     frames = list(_FRAME.finditer(traceback))
     if not frames:
-        return "mend task.py"
-    where = f"mend {frames[-1]['file']}, line {frames[-1]['line']}"
+        return "correct task.py"
+    where = f"correct {frames[-1]['file']}, line {frames[-1]['line']}"
     name = frames[-1]["name"]
     return f"{where}, in {name}()" if name and name.isidentifier() else where

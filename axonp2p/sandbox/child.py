@@ -196,11 +196,11 @@ def why_no_sandbox() -> str:
         bubblewrap = find_bubblewrap()
         filter_program()
     except SandboxMissing as missing:
-        return f"{missing.message}; mend it: {missing.fix}"
+        return f"{missing.message}; to fix it: {missing.fix}"
     environment, user = find_environment(), choose_user()
     closed = None if user is None else closed_to_others(environment)
     if closed is not None:
-        return f"a worker of root's runs as another user, who may not read {closed}; mend it: chmod -R a+rX {closed}"
+        return f"a worker of root's runs as another user, who may not read {closed}; to fix it: chmod -R a+rX {closed}"
     with contextlib.ExitStack() as opened:
         folder = opened.enter_context(tempfile.TemporaryDirectory(prefix="axon-"))
         files = tuple(opened.enter_context(file).fileno() for file in made_up_files())

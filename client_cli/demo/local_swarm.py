@@ -74,7 +74,7 @@ def start_swarm(home: Path, plan: SwarmPlan, told: Callable[[str, SwarmRecord], 
     with no_interruption():  # it makes files of its own
         reason = why_no_sandbox()
     if reason:
-        cause, _, fix = reason.partition("; mend it: ")
+        cause, _, fix = reason.partition("; to fix it: ")
         raise SandboxMissing("peers could run no job on this computer", cause=cause, fix=fix)
     with _alone_in(home):
         before = read_record(home)

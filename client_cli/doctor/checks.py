@@ -62,7 +62,7 @@ def _machine(machine: ClientMachineFacts) -> Iterable[Check]:
     else:
         yield ok("room", room)
     if machine.sandbox_trouble:
-        cause, _, fix = machine.sandbox_trouble.partition("; mend it: ")
+        cause, _, fix = machine.sandbox_trouble.partition("; to fix it: ")
         text = f"none can be had, so this computer can submit jobs but not lend itself ({cause})"
         yield Check(FindingState.WARN, "sandbox", text, fix, SandboxMissing.code)
     else:

@@ -25,7 +25,7 @@ def check(job: JobHere) -> CheckAnswer:
         raise JobFailed(
             f"copy 0 of the command failed here: {why}",
             cause=trial.log[-LOG_SHOWN:].strip(),
-            fix=f"mend {' and '.join(file.path for file in job.bundle.files[1:2]) or 'the command'} in {job.given}",
+            fix=f"correct {' and '.join(file.path for file in job.bundle.files[1:2]) or 'the command'} in {job.given}",
         )
     asked = job.ask()
     return CheckAnswer(_text(job, trial, asked), _data(job, trial, asked), asked)

@@ -69,7 +69,7 @@ def _machine(machine: MachineFacts) -> Iterable[Check]:
 
 def _contain(contain: ContainFacts, verbose: bool) -> Iterable[Check]:
     if contain.no_sandbox:
-        cause, _, fix = contain.no_sandbox.partition("; mend it: ")
+        cause, _, fix = contain.no_sandbox.partition("; to fix it: ")
         yield failed("sandbox", SandboxMissing("no job can be locked up here, so none runs", cause=cause, fix=fix))
     else:
         yield ok("sandbox", "a job can be locked up here (bubblewrap)")

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from peer_daemon.control.status import Status
 
-MENDING = "; mend it: "
+MENDING = "; to fix it: "
 
 
 @dataclass(frozen=True)

@@ -55,5 +55,5 @@ def page_address(home: Path) -> str:
             fix="axon-peer run   (page = in config.toml)",
         ) from error
     if not _ADDRESS.fullmatch(text):
-        raise NotFound(f"{home / TOKEN_FILE} holds no address of a page", fix="start the peer anew: axon-peer run")
+        raise NotFound(f"{home / TOKEN_FILE} holds no address of a page", fix="start the peer again: axon-peer run")
     return text

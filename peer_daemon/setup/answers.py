@@ -163,4 +163,4 @@ def _parsed(content: str) -> tomlkit.TOMLDocument:
     try:
         return tomlkit.parse(content)
     except tomlkit.exceptions.TOMLKitError as error:
-        raise SettingsError(f"config.toml: {error}", fix="mend it, or move it away") from error
+        raise SettingsError(f"config.toml: {error}", fix="correct it, or move it away") from error

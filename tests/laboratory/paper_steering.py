@@ -143,7 +143,7 @@ STATES: dict[str, Status] = {
         state="refused",
         why="no sandbox",
         sentence="user namespaces are for root only (bwrap: No permissions to create new namespace); "
-        "mend it: sudo sysctl -w kernel.unprivileged_userns_clone=1",
+        "to fix it: sudo sysctl -w kernel.unprivileged_userns_clone=1",
         since=NOON - 4300,
         jobs=[],
     ),

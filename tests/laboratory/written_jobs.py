@@ -633,7 +633,7 @@ class Task(Points):
     _job("generator-as-data", """
 class Task(Points):
     def data(self, split, shard, shards): return (row for row in points(split, shard, shards)[0])
-""", refused="begins anew"),
+""", refused="begins again"),
     _job("empty-shards", """
 class Task(Points):
     def data(self, split, shard, shards): return []

@@ -92,7 +92,7 @@ def visit(browser: Browser, tmp_path: Path) -> Open:
 
 
 def sentence(state: str) -> str:
-    return STATES[state].sentence.partition("; mend it: ")[0]
+    return STATES[state].sentence.partition("; to fix it: ")[0]
 
 
 @pytest.mark.parametrize(

@@ -93,7 +93,7 @@ def test_a_mistake_in_the_task_comes_back_as_the_users_own_traceback(person: Per
     assert {error["code"] for error in told} == {"AX-102"}
     assert "NameError: name 'spirls' is not defined" in told[0]["cause"]
     assert told[0]["cause"] == told[1]["cause"]
-    assert told[0]["fix"] == told[1]["fix"] == f"mend task.py, line {_line_of('spirls', task)}, in loss()"
+    assert told[0]["fix"] == told[1]["fix"] == f"correct task.py, line {_line_of('spirls', task)}, in loss()"
     assert "otter" in told[1]["message"] or "heron" in told[1]["message"]
 
 

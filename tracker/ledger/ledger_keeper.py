@@ -117,7 +117,7 @@ class LedgerKeeper:
         """Hold the newest entries' index to them, then sum up what is stored; returns how many receipts count."""
         mended, damaged = self._database.load(lambda database: mend_newest(database, COMPARED_AT_START))
         if mended:
-            log.error("the index was damaged; its rows were made anew from the entries", rows=mended)
+            log.error("the index was damaged; its rows were rebuilt from the entries", rows=mended)
         if damaged:
             log.error("entries of the log are damaged", entries=len(damaged), first=damaged[0])
         self._sums = self._database.load(self._sum_up)

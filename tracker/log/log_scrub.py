@@ -84,7 +84,7 @@ class LogScrub:
             first = end
             await pause(PAGE_EVERY_S)
         if await self._database.read(has_added):
-            log.error("the index had rows of entries that are none; balances are summed anew")
+            log.error("the index had rows of entries that are none; balances are summed again")
             await self._database.write(drop_added)
             await self._ledger.sum_anew()
         self.damaged &= set(damaged)  # what a peer handed in again is whole
@@ -98,7 +98,7 @@ class LogScrub:
 
         damaged, rows = await self._database.read(look)
         if rows:
-            log.error("the index was damaged; balances are summed anew", rows=len(rows), first=rows[0])
+            log.error("the index was damaged; balances are summed again", rows=len(rows), first=rows[0])
             await self._database.write(lambda database: mend_rows(database, rows, voided_since(database, self._voided)))
             await self._ledger.sum_anew()
         return damaged

@@ -68,7 +68,7 @@ def locked_wheels(lock: Pylock, target: Platform, given: Mapping[str, str]) -> t
             )
         sha256 = source.hashes.get("sha256")
         if not sha256 or not source.url:
-            raise PackagesWrong(f"the lock has no address or no SHA-256 for {source.filename}", fix="lock it anew")
+            raise PackagesWrong(f"the lock has no address or no SHA-256 for {source.filename}", fix="lock it again")
         lines.append(f"{name} @ {source.url} --hash=sha256:{sha256}")
     return lines, used
 

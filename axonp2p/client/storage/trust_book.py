@@ -135,7 +135,7 @@ class TrustBook:
             finally:
                 database.close()
         except (sqlite3.Error, OSError) as error:
-            damaged = f"move {self._path.name} away; trust begins anew, and who was convicted may be hired again"
+            damaged = f"move {self._path.name} away; trust begins again, and convicted peers may be hired again"
             raise SettingsError(
                 f"{self._path} cannot be used: {error}", fix=fix_of(error, self._path, damaged)
             ) from error

@@ -40,18 +40,20 @@ def why_it_failed(said: str, kernel: Kernel, *, root: bool) -> str:
     """
     last = said.strip().splitlines()[-1] if said.strip() else "bubblewrap failed without a word"
     if "Unknown option" in said:
-        return f"bubblewrap is older than 0.8 ({last}); mend it: install a newer one: {INSTALL}"
+        return f"bubblewrap is older than 0.8 ({last}); to fix it: install a newer one: {INSTALL}"
     if root:
-        reason = f"root may not make namespaces here ({last}); mend it: {_ROOT}" if _about_rights(said) else ""
+        reason = f"root may not make namespaces here ({last}); to fix it: {_ROOT}" if _about_rights(said) else ""
         return reason or f"bubblewrap cannot build a sandbox: {last}"
     if kernel.max_user_namespaces == 0:
-        return f"user namespaces are switched off ({last}); mend it: sudo sysctl -w user.max_user_namespaces=65536"
+        return f"user namespaces are switched off ({last}); to fix it: sudo sysctl -w user.max_user_namespaces=65536"
     if kernel.unprivileged_userns_clone == 0:
-        return f"user namespaces are for root only ({last}); mend it: sudo sysctl -w kernel.unprivileged_userns_clone=1"
+        return (
+            f"user namespaces are for root only ({last}); to fix it: sudo sysctl -w kernel.unprivileged_userns_clone=1"
+        )
     if kernel.apparmor_restrict_unprivileged_userns == 1 and _about_rights(said):
-        return f"AppArmor forbids user namespaces ({last}); mend it: {_APPARMOR}"
+        return f"AppArmor forbids user namespaces ({last}); to fix it: {_APPARMOR}"
     if _about_rights(said):
-        return f"user namespaces are not allowed here ({last}); mend it: {_CONTAINER}"
+        return f"user namespaces are not allowed here ({last}); to fix it: {_CONTAINER}"
     return f"bubblewrap cannot build a sandbox: {last}"
 
 

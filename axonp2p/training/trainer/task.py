@@ -75,7 +75,7 @@ class Task:
             return self._read_to_its_end(dataset, doing) if split == "test" else dataset
         if not isinstance(dataset, Sized) or not hasattr(dataset, "__getitem__"):
             once = isinstance(dataset, Iterable)
-            more = ". What can be read only once is no dataset: a class of IterableDataset begins anew" if once else ""
+            more = ". What can be read only once is no dataset: a class of IterableDataset begins again" if once else ""
             raise mistake_in(
                 doing,
                 f"it returned {_kind(dataset)}; it must return a Dataset with len() and items by number, or an "

@@ -167,7 +167,7 @@ def test_this_computer() -> None:
         versions={"python": "3.11.7", "torch": "", "aiohttp": ""},
         key_trouble="the key /h/client.key can be read by others",
         key_fix="chmod 600 /h/client.key",
-        sandbox_trouble="user namespaces are switched off; mend it: sudo sysctl -w user.max_user_namespaces=65536",
+        sandbox_trouble="user namespaces are switched off; to fix it: sudo sysctl -w user.max_user_namespaces=65536",
         disk_free_bytes=10**8,
     )
     found = {check.name: check for check in wrong(checks(tracker("a:1"), machine=machine))}

@@ -28,7 +28,7 @@ HEAD = 'Traceback (most recent call last):\n  File "task.py", line 3, in model\n
         ("RuntimeError: [enforce fail at x.cc:747] . open file failed with strerror: Permission denied", "tempfile"),
         ("AssertionError: Torch not compiled with CUDA enabled", 'leave .to("cuda") and .cuda() out'),
         ("RuntimeError: Expected all tensors to be on the same device, but found ...", "register_buffer()"),
-        ("PermissionError: [Errno 13] Permission denied: '/data/faces/1.png'", "mend task.py, line 3, in model()"),
+        ("PermissionError: [Errno 13] Permission denied: '/data/faces/1.png'", "correct task.py, line 3, in model()"),
         ("OSError: [Errno 28] No space left on device", "at most 256 MB"),
         ("RuntimeError: [enforce fail at inline_container.cc:664] . unexpected pos 64 vs 0", "at most 256 MB"),
         ("FileNotFoundError: [Errno 2] No such file or directory: '/out/deep/a.csv'", 'Path(os.environ["AXON_OUT"])'),
@@ -36,7 +36,7 @@ HEAD = 'Traceback (most recent call last):\n  File "task.py", line 3, in model\n
         ("MemoryError", "a smaller batch"),
         ("RuntimeError: [enforce fail] DefaultCPUAllocator: can't allocate memory: you tried", "more memory"),
         ("torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2 GiB.", "gpu-memory under [need]"),
-        ("ValueError: no", "mend task.py, line 3, in model()"),
+        ("ValueError: no", "correct task.py, line 3, in model()"),
     ],
 )
 def test_the_last_line_leads_to_a_fix(last: str, fix: str) -> None:
@@ -45,13 +45,13 @@ def test_the_last_line_leads_to_a_fix(last: str, fix: str) -> None:
 
 @pytest.mark.parametrize("nothing", ["", "\n \n", "x" * 100_000, "ModuleNotFoundError: " * 5000])
 def test_any_text_has_a_fix(nothing: str) -> None:
-    assert task_fix(nothing) == "mend task.py"
+    assert task_fix(nothing) == "correct task.py"
 
 
 def test_a_line_outside_of_any_function_is_named_by_its_number() -> None:
     raised = (
         'Traceback (most recent call last):\n  File "task.py", line 7, in <module>\n    1 / 0\nZeroDivisionError: no'
     )
-    assert task_fix(raised) == "mend task.py, line 7"
+    assert task_fix(raised) == "correct task.py, line 7"
     wrong = "  File \"task.py\", line 9\n    def loss(\n            ^\nSyntaxError: '(' was never closed"
-    assert task_fix(wrong) == "mend task.py, line 9"
+    assert task_fix(wrong) == "correct task.py, line 9"

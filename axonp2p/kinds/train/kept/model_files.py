@@ -124,7 +124,7 @@ def _kept_layout(job: JobFolder, record: TrainRecord) -> tuple[FileLayout, Model
 def _again(record: TrainRecord) -> str:
     if record.state in (JobState.FINISHED, JobState.CANCELLED):
         return f"submit its folder again: axon submit {record.folder}"
-    return f"axon resume {record.id}      (its peers tell it anew)"
+    return f"axon resume {record.id}      (its peers tell it again)"
 
 
 def _values_in(kept: Checkpoint) -> int:

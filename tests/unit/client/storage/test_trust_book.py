@@ -79,7 +79,7 @@ def test_a_full_disk_costs_no_conviction(tmp_path: Path, pages: int, monkeypatch
     with pytest.raises(SettingsError, match="database or disk is full") as caught:
         book.add_conviction(bytes(100_000))
     assert "free some space" in caught.value.fix
-    assert "trust begins anew" not in caught.value.fix
+    assert "trust begins again" not in caught.value.fix
     assert book.convicted() == {OTTER}
 
 

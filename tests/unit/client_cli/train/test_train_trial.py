@@ -15,7 +15,7 @@ def test_a_mistake_keeps_the_users_traceback_and_comes_with_what_mends_it() -> N
     error = mistake_of(TaskFailed(doing="loss()", traceback=traceback))
     assert error.message == "the task made a mistake in loss()"
     assert error.cause == traceback
-    assert error.fix == "mend task.py, line 3, in loss()"
+    assert error.fix == "correct task.py, line 3, in loss()"
 
 
 @pytest.mark.parametrize(

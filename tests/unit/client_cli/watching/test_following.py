@@ -95,7 +95,7 @@ def test_for_programs_each_event_is_a_line_and_nothing_else_is_printed(
 @pytest.mark.parametrize("json_events", [False, True])
 def test_an_error_says_which_job_failed_and_where_it_lies(tmp_path: Path, json_events: bool) -> None:
     folder, feed = STATES["running"](tmp_path).folder, EventFeed()
-    feed.end(TaskMistake("otter: loss()", fix="mend task.py"))
+    feed.end(TaskMistake("otter: loss()", fix="correct task.py"))
     with pytest.raises(TaskMistake) as caught:
         follow(Job(folder, feed), Context(tmp_path, as_json=True), PageWishes(), json_events=json_events)
     told = json.loads(error_json(caught.value))["error"]

@@ -106,7 +106,9 @@ def test_each_trouble_is_one_line_with_what_mends_it(
 
 
 def test_no_sandbox_names_the_command_that_mends_it() -> None:
-    (one,) = wrong(found("contain", no_sandbox="bubblewrap is not there; mend it: apt install bubblewrap", attempts=[]))
+    (one,) = wrong(
+        found("contain", no_sandbox="bubblewrap is not there; to fix it: apt install bubblewrap", attempts=[])
+    )
     assert one.code == "AX-605"
     assert "bubblewrap is not there" in one.text
     assert one.fix == "apt install bubblewrap"

@@ -68,7 +68,7 @@ def test_each_state_says_its_word_its_sentence_and_shows_its_sign(name: str) -> 
     reader = read(status)
     assert f"<title>{words.WORDS[status.state]} - otter</title>" in html(status)
     assert words.WORDS[status.state] in reader.text
-    assert status.sentence.partition("; mend it: ")[0] in reader.text
+    assert status.sentence.partition("; to fix it: ")[0] in reader.text
     assert f'href="/icon/{status.state}.svg"' in html(status)
 
 

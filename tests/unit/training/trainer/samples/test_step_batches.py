@@ -111,7 +111,7 @@ def test_what_can_be_read_only_once_is_refused(tmp_path):
     made = shards(tmp_path, "def data(self, split, shard, shards): return iter([1, 2])")
     with pytest.raises(TaskMistake) as caught:
         made.train([0])
-    assert "a class of IterableDataset begins anew" in caught.value.cause
+    assert "a class of IterableDataset begins again" in caught.value.cause
 
 
 def test_a_batch_comes_in_parts(tmp_path):
