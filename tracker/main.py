@@ -75,7 +75,7 @@ def run(
         with locked(
             folder / "lock",
             f"a tracker already runs with {folder}",
-            fix="stop it, or give this one its own folder and port: axon-tracker run --home DIR --listen HOST:0",
+            fix="stop it, or give this one its own folder and port: axon-tracker run --home DIR --listen 0.0.0.0:0",
         ):
             asyncio.run(serve(folder, settings))
 

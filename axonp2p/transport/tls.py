@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import functools
+import hashlib
 import ssl
 
 
@@ -15,3 +17,17 @@ def client_context(*, verified: bool) -> ssl.SSLContext:
         context.check_hostname = False
         context.verify_mode = ssl.CERT_NONE
     return context
+
+
+async def presented_fingerprint(host: str, port: int, within_s: float) -> bytes:
+    """Of the certificate that answers there, to be shown to a person: it proves nothing by itself.
+
+    Raises one of `foreign_errors.NETWORK_ERRORS`.
+    """
+    async with asyncio.timeout(within_s):
+        _, writer = await asyncio.open_connection(host, port, ssl=client_context(verified=False))
+        certificate = writer.get_extra_info("ssl_object").getpeercert(binary_form=True)
+        writer.close()
+    if not certificate:
+        raise ssl.SSLError("no certificate")
+    return hashlib.sha256(certificate).digest()

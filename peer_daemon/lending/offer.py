@@ -51,6 +51,30 @@ class MeasuredMachine:
     """`wheels.platforms.Platform` as text; empty: no wheels run here."""
 
 
+def check_fits(
+    machine: MeasuredMachine,
+    *,
+    cores: int | None = None,
+    memory_mb: int | None = None,
+    disk_mb: int | None = None,
+    fix: str = "axon-peer limits    shows what there is",
+) -> None:
+    """Raise `SettingsError` when more is promised to a job than the machine has; None: not said."""
+    if cores is not None and not 0 < cores <= machine.cores:
+        raise SettingsError(f"cores: this computer has {machine.cores}, not {cores}", fix=fix)
+    for name, asked, there, has in (
+        ("memory", memory_mb, machine.memory_mb, "this computer has"),
+        ("disk", disk_mb, machine.disk_mb, "free here:"),
+    ):
+        if asked is not None and not 0 < asked <= there:
+            raise SettingsError(f"{name}: {has} {size_text(there)}, not {size_text(asked)}", fix=fix)
+
+
+def size_text(mebibytes: int) -> str:
+    """So that `axon-peer setup` understands it again."""
+    return f"{mebibytes / 1024:.3g} GB" if mebibytes >= 1024 else f"{mebibytes} MB"
+
+
 @dataclass(frozen=True)
 class LendingLimits:
     """How much of it the volunteer wants to lend each job, in the same units; 0 cores or memory: half, shared.

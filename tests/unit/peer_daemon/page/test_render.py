@@ -12,6 +12,7 @@ import pytest
 
 from peer_daemon.control.status import Carried, HistoryTold, LedgerNow, LogNow, Status
 from peer_daemon.page import words
+from peer_daemon.page.headline import headline
 from peer_daemon.page.render import page
 from tests.laboratory.paper_steering import DAY, DIGITS, NOON, STATES, TRAINING, changed
 
@@ -66,10 +67,11 @@ def read(status: Status, told: HistoryTold = DAY) -> Reader:
 def test_each_state_says_its_word_its_sentence_and_shows_its_sign(name: str) -> None:
     status = STATES[name]
     reader = read(status)
-    assert f"<title>{words.WORDS[status.state]} - otter</title>" in html(status)
-    assert words.WORDS[status.state] in reader.text
-    assert status.sentence.partition("; mend it: ")[0] in reader.text
-    assert f'href="/icon/{status.state}.svg"' in html(status)
+    first = headline(status)
+    assert f"<title>{first.word} - otter</title>" in html(status)
+    assert first.word in reader.text
+    assert first.sentence in reader.text
+    assert f'href="/icon/{first.look}.svg"' in html(status)
 
 
 @pytest.mark.parametrize("name", STATES)
@@ -103,14 +105,14 @@ def test_what_the_machine_does_not_tell_is_a_dash() -> None:
         TRAINING.machine, memory_free_mb=None, disk_free_mb=None, on_battery=None, temperature_c=None, input_idle_s=None
     )
     text = read(changed(machine=bare)).text
-    for part in ("Temperature -", "Power -", "Disk free -", "Untouched for -", "Memory free - of"):
+    for part in ("Temperature -", "Power -", "Disk free -", "Keyboard/mouse idle -", "Memory free - of"):
         assert part in text, part
 
 
 def test_without_a_sandbox_it_names_the_mending() -> None:
     text = read(STATES["refused"]).text
     assert "No sandbox: this computer cannot run jobs" in text
-    assert "Mend it: sudo sysctl -w kernel.unprivileged_userns_clone=1" in text
+    assert "Fix: sudo sysctl -w kernel.unprivileged_userns_clone=1" in text
 
 
 def test_not_findable_and_unreachable_are_said_large() -> None:
