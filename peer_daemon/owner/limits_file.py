@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import msgspec
 from msgspec.structs import replace
@@ -37,8 +37,7 @@ def with_limits(settings: PeerSettings, asked: LimitsAsked, machine: MeasuredMac
             raise SettingsError(f"{name.replace('_', '-')} = {value} cannot be meant", fix="axon-peer limits --help")
     plain = {name: value for name, value in given.items() if name not in _OF_USES}
     if machine is not None:
-        sizes = {name: value for name, value in plain.items() if name in ("cores", "memory_mb", "disk_mb")}
-        check_fits(machine, **cast(dict[str, int], sizes))
+        check_fits(machine, cores=asked.cores, memory_mb=asked.memory_mb, disk_mb=asked.disk_mb)
         check_fits(machine, cores=asked.in_use_cores or None)
     uses = {use: replace(getattr(settings, use), **fields) for use, fields in _by_use(given).items()}
     changed = replace(settings, **plain, **uses)

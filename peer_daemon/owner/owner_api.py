@@ -24,6 +24,7 @@ from peer_daemon.control.status import (
 from peer_daemon.earnings.earnings import Earnings
 from peer_daemon.execution.job_runner import JobRunner
 from peer_daemon.gpus.gpu_lending import checks_of_gpus
+from peer_daemon.gpus.seen_gpus import SeenGpus
 from peer_daemon.idle.readings import Readings
 from peer_daemon.lending.offer import MeasuredMachine
 from peer_daemon.owner.idle_supervisor import IdleSupervisor, Supervised
@@ -84,7 +85,7 @@ class OwnerApi:
             until=effective_state.until,
             findable=bool(network.address),
             now=now,
-            jobs=[_job(runner, now) for runner in self._supervised.running_leases.runners],
+            jobs=[_job(runner, now, myself.machine.gpus) for runner in self._supervised.running_leases.runners],
             machine=_machine(myself.machine, idle_supervisor.readings, lends_gpu=self._settings.gpu),
             limits=_limits(self._settings, self._supervised),
             credits=self._earnings.credits(now),
@@ -136,7 +137,7 @@ class OwnerApi:
         await self._idle_supervisor.look()
 
 
-def _job(runner: JobRunner, now: float) -> JobNow:
+def _job(runner: JobRunner, now: float, gpus: SeenGpus) -> JobNow:
     lease, used = runner.lease, runner.usage()
     return JobNow(
         job=lease.job,
@@ -149,7 +150,7 @@ def _job(runner: JobRunner, now: float) -> JobNow:
         cpu_seconds=round(used.cpu_seconds, 1),
         round=runner.rounds,
         frozen=runner.suspension.frozen,
-        gpu=lease.gpu.name if lease.gpu else "",
+        gpu=next((card.name for card in gpus.cards if lease.gpu and card.uuid == lease.gpu.uuid), ""),
     )
 
 

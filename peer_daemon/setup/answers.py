@@ -69,7 +69,8 @@ def usual_amounts(machine: MeasuredMachine, settings: PeerSettings) -> Amounts:
 def amounts(text: str, machine: MeasuredMachine, usual: Amounts) -> Amounts:
     """ "1 core, 4 GB memory, 10 GB disk", any part of it, or "50 %"; what is not said is as `usual`.
 
-    A size that says no more is the memory; a second one the disk. Raises `SettingsError` for what is not understood, and for more than the machine has.
+    A size that says no more is the memory; a second one the disk.
+    Raises `SettingsError` for what is not understood, and for more than the machine has.
     """
     cores, memory, disk = usual.cores, usual.memory_mb, usual.disk_mb
     unnamed = ["memory", "disk"]
