@@ -30,6 +30,12 @@ COMMANDS = (
     package="peer_daemon.commands",
     names=COMMANDS,
     name="axon-peer",
+    meant={
+        "start": ("run", "resume (after a pause)"),
+        "stop": ("pause", "finish", "Ctrl-C where it runs"),
+        "config": ("limits", "setup"),
+        "open": ("page",),
+    },
     no_args_is_help=True,
     context_settings={"help_option_names": ["-h", "--help"]},
 )

@@ -62,7 +62,7 @@ def run(
     debug: bool,
 ) -> None:
     """Run the tracker until it is stopped with Ctrl-C or SIGTERM."""
-    configure_logs(level="debug" if debug else "info", as_json=json_logs)
+    configure_logs(level="debug" if debug else "info", as_json=json_logs, sentences={})
 
     def body() -> None:
         folder = home_folder("tracker", home)
