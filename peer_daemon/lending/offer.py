@@ -24,6 +24,8 @@ MOST_PACKAGES = 24
 MOST_REFUSES = 120
 MOST_DATASETS = 16
 MOST_DATASET_BYTES = 128
+_OURS, _TOOLS = "axonp2p", ("test", "browser")
+"""Our own distribution, and the extras of it that no job is served by."""
 _ALWAYS = ("torch", "numpy", "safetensors")
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,31}")
 _ANIMALS = (
@@ -173,14 +175,19 @@ def _wheels_taken(platform: str, wheels: str) -> dict[str, Any]:
 def packages_worth_naming(installed: Iterable[Distribution]) -> dict[str, str]:
     """Name and version of what jobs may ask for: what nothing else needs, and what every job needs; most needed first.
 
-    The rest follows from these, and a row has room for few.
+    The rest follows from these, and a row has room for few. What strangers read is what jobs are served by: tools with
+    which somebody works on Axon itself are nobody's business.
     """
     versions: dict[str, str] = {}
     needed: set[str] = set()
+    tools: set[str] = set()
     for one in installed:
         # The first on the path is the one that is imported.
         if versions.setdefault(_normal(one.name), one.version) == one.version:
             needed.update(_required(one.requires))
+            if _normal(one.name) == _OURS:
+                tools.update(name for extra in _TOOLS for name in _required(one.requires, extra))
+    needed |= tools
     named = [name for name in _ALWAYS if name in versions]
     named += sorted(name for name in versions if name not in needed and name not in _ALWAYS and name != "pip")
     return {name[:64]: versions[name][:64] for name in named}
@@ -222,13 +229,13 @@ def with_gflops(machine: MeasuredMachine, gflops: float) -> MeasuredMachine:
     return replace(machine, gflops=round(gflops, 2))
 
 
-def _required(requirements: Iterable[str]) -> Iterable[str]:
+def _required(requirements: Iterable[str], extra: str = "") -> Iterable[str]:
     for text in requirements:
         try:
             requirement = Requirement(text)
         except InvalidRequirement:
             continue  # somebody else's broken metadata: then it names nothing
-        if requirement.marker is None or requirement.marker.evaluate({"extra": ""}):
+        if requirement.marker is None or requirement.marker.evaluate({"extra": extra}):
             yield _normal(requirement.name)
 
 

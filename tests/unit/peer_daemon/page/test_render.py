@@ -198,7 +198,14 @@ def test_words_for_numbers() -> None:
     assert [words.duration(s) for s in (-5, 0, 59.4, 61, 3599, 3660, 7200, 200_000)] == [
         "0 s", "0 s", "59 s", "1 min", "1 h", "1 h 1 min", "2 h", "2 days",
     ]  # fmt: skip
-    assert [words.credit(c) for c in (0, 0.01, 31.24, 41_234.5)] == ["0.0", "<0.1", "31.2", "41,234"]
+    assert [words.credit(c) for c in (0, 0.00048, 0.01, 31.24, 41_234.5)] == [
+        "0.0",
+        "0.00048",
+        "0.01",
+        "31.2",
+        "41,234",
+    ]
+    assert words.credit(0.00001) == "<0.0001"
     assert [words.mebibytes(m) for m in (None, 310, 80_896)] == ["-", "310 MiB", "79.0 GiB"]
     assert [words.arithmetic(f) for f in (0, 5_000_000_000, 2_740_000_000_000_000)] == [
         "0.000 GFLOP",
