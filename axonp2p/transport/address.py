@@ -43,7 +43,7 @@ class PinnedAddress:
         return cls(host, 443 if port is None else port, fingerprint)
 
     @classmethod
-    def of(cls, address: str, fingerprint: bytes) -> PinnedAddress:
+    def of(cls, address: str, fingerprint: bytes | None) -> PinnedAddress:
         """The address in a row, HOST:PORT, with the fingerprint from the same row. Raises `MalformedMessage`."""
         try:
             host, port = split_host_port(address)

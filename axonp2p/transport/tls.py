@@ -26,8 +26,15 @@ async def presented_fingerprint(host: str, port: int, within_s: float) -> bytes:
     """
     async with asyncio.timeout(within_s):
         _, writer = await asyncio.open_connection(host, port, ssl=client_context(verified=False))
-        certificate = writer.get_extra_info("ssl_object").getpeercert(binary_form=True)
-        writer.close()
+        try:
+            return fingerprint_shown(writer.get_extra_info("ssl_object"))
+        finally:
+            writer.close()
+
+
+def fingerprint_shown(line: ssl.SSLObject | None) -> bytes:
+    """Of the certificate that the other side has shown. Raises `ssl.SSLError` when it showed none."""
+    certificate = line.getpeercert(binary_form=True) if line is not None else None
     if not certificate:
         raise ssl.SSLError("no certificate")
     return hashlib.sha256(certificate).digest()
