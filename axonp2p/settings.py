@@ -142,6 +142,17 @@ class TrackerSettings(_Section, frozen=True):
     """HOST:PORT that peers and clients reach; port 0 takes a free one."""
     public_address: str = ""
     """HOST:PORT that others are told, when it is not what `listen` says: behind a port forward, say."""
+    certificate: str = ""
+    """File of a certificate (PEM, the tracker's own first) for which an authority vouches; empty: one of its own, which
+    its address pins."""
+    certificate_key: str = ""
+    """File of that certificate's key (PEM, without a password)."""
+    trusted_proxies: list[str] = []
+    """Networks of TCP proxies, such as "127.0.0.1" or "192.0.2.0/24", that say by the PROXY protocol who calls."""
+    page_listen: str = "127.0.0.1:7073"
+    """HOST:PORT of the operator's page, on loopback only; empty: none."""
+    metrics_listen: str = "127.0.0.1:7074"
+    """HOST:PORT of the metrics for Prometheus, without TLS; empty: none."""
     trackers: list[str] = []
     """Addresses of other trackers to share the table with; more are learnt from them."""
     vouches_for: list[str] = []

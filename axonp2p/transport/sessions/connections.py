@@ -17,6 +17,7 @@ from functools import partial
 
 from aiohttp import web
 from aiohttp.typedefs import Handler
+from aiohttp.web import BaseRequest, StreamResponse
 
 from axonp2p.errors import AxonError, Busy, TooOften
 from axonp2p.holdings import Bounds, Holdings
@@ -24,6 +25,7 @@ from axonp2p.logs import get_logger
 from axonp2p.transport.address import source_of
 from axonp2p.transport.flow.rate_limit import RateLimit
 from axonp2p.transport.foreign_errors import NETWORK_ERRORS
+from axonp2p.transport.http.http_replies import SERVER
 from axonp2p.transport.sessions.proxied import take_header
 from axonp2p.transport.sessions.proxy_header import Networks, is_within
 from axonp2p.transport.tunnel.inner import EarlyBytes, NamedTransport, RelayedTransport, relayed_source
@@ -86,6 +88,13 @@ class _Served(web.RequestHandler):
 
     connection: Connection
     release: Callable[[Connection], None]
+
+    def handle_error(
+        self, request: BaseRequest, status: int = 500, exc: BaseException | None = None, message: str | None = None
+    ) -> StreamResponse:
+        answer = super().handle_error(request, status, exc, message)
+        answer.headers["Server"] = SERVER  # it is given before any application sees the request
+        return answer
 
     def connection_lost(self, exc: BaseException | None) -> None:
         super().connection_lost(exc)

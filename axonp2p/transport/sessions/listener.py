@@ -32,7 +32,7 @@ from axonp2p.transport.flow.rate_limit import RateLimit
 from axonp2p.transport.flow.waiting_bytes import WaitingBytes
 from axonp2p.transport.foreign_errors import NETWORK_ERRORS, plain_words
 from axonp2p.transport.handshake import SESSION_PATH, check_hello, make_challenge
-from axonp2p.transport.http.http_replies import ANSWERED, errors_as_refusals
+from axonp2p.transport.http.http_replies import ANSWERED, errors_as_refusals, name_server
 from axonp2p.transport.messages import HANDSHAKE_LIMIT, NONCE_BYTES, Welcome, refusal_of
 from axonp2p.transport.sessions.connections import Connections
 from axonp2p.transport.sessions.line_tuning import notice_arrivals
@@ -76,6 +76,7 @@ class Listener:
             app.middlewares.insert(0, errors_as_refusals)
         self._connections = Connections(self._tls, proxies)
         app.middlewares.insert(0, self._connections.at_work)
+        app.on_response_prepare.append(name_server)
         self._runner = web.AppRunner(app, access_log=None, shutdown_timeout=CLOSE_S)
         self._server: asyncio.Server | None = None
         self._sessions: dict[web.WebSocketResponse, Session] = {}

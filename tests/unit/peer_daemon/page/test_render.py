@@ -5,11 +5,11 @@ from __future__ import annotations
 import re
 from datetime import UTC, datetime
 from html.parser import HTMLParser
-from pathlib import Path
 
 import msgspec
 import pytest
 
+from axonp2p.transport.http.own_page import LOOK
 from peer_daemon.control.status import Carried, HistoryTold, LedgerNow, LogNow, Status
 from peer_daemon.page import words
 from peer_daemon.page.headline import headline
@@ -222,7 +222,7 @@ def luminance(colour: str) -> float:
 
 @pytest.mark.parametrize("scheme", [0, 1], ids=["light", "dark"])
 def test_letters_are_readable_on_every_ground_they_stand_on(scheme: int) -> None:
-    sheet = (Path(words.__file__).parent / "static" / "page.css").read_text()
+    sheet = LOOK.read_text()
     colours = dict(re.findall(r"--([a-z-]+): (#[0-9a-f]{6});", re.findall(r":root \{(.*?)\}", sheet, re.S)[scheme]))
     pairs = [(ink, "card") for ink in ("text", "muted", "blue", "amber", "green", "red")]
     pairs += [
