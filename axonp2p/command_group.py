@@ -27,16 +27,24 @@ class _OutputClosed(Exception):
 class LazyGroup(click.Group):
     """A group whose commands live in `package`, in the order of `names`: each is `command` of the module of its name.
 
-    `beside` says which others live in the module of another command, under their own names.
+    `beside` says which others live in the module of another command, under their own names; `meant` which commands
+    people mean by words that no command has.
     """
 
     def __init__(
-        self, *arguments: Any, package: str, names: Sequence[str], beside: Mapping[str, str] | None = None, **more: Any
+        self,
+        *arguments: Any,
+        package: str,
+        names: Sequence[str],
+        beside: Mapping[str, str] | None = None,
+        meant: Mapping[str, Sequence[str]] | None = None,
+        **more: Any,
     ) -> None:
         super().__init__(*arguments, **{"context_settings": HELP_OPTIONS} | more)
         self._package = package
         self._names = list(names)
         self._beside = beside or {}
+        self._meant = meant or {}
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return self._names
@@ -55,6 +63,9 @@ class LazyGroup(click.Group):
             return super().resolve_command(ctx, args)
         except NoSuchCommand as error:
             # click would look for similar names among the commands that are loaded: none.
+            if meant := self._meant.get(error.command_name):
+                message = f"No such command {error.command_name!r}. Did you mean {' or '.join(meant)}?"
+                raise NoSuchCommand(error.command_name, message=message, ctx=ctx) from None
             raise NoSuchCommand(error.command_name, possibilities=self.list_commands(ctx), ctx=ctx) from None
 
     def invoke(self, ctx: click.Context) -> Any:

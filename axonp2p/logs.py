@@ -1,4 +1,4 @@
-"""Logs: one event a line with key=value pairs, for people on a terminal and as JSON for machines.
+"""Logs: one event a line, as a sentence at a terminal, with key=value pairs in a file, as JSON for machines.
 
 One logger a module (`log = get_logger(__name__)`), few lines, short peer names, never a secret. They are loggers of the
 standard library, below `axonp2p`: a program of ours shows them (`configure_logs`); in a person's own program they are
@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import logging
 import sys
+from collections.abc import Mapping
 from logging.handlers import RotatingFileHandler
 from pathlib import Path
 from types import ModuleType
@@ -18,6 +19,8 @@ from typing import cast
 _rich = sys.modules.pop("rich", None)
 sys.modules["rich"] = cast(ModuleType, None)
 import structlog  # noqa: E402
+
+from axonp2p.log_sentences import sentence_of  # noqa: E402
 
 del sys.modules["rich"]
 if _rich is not None:
@@ -61,13 +64,23 @@ def get_logger(name: str) -> structlog.stdlib.BoundLogger:
     )
 
 
-def configure_logs(*, level: str = "info", as_json: bool = False, file: Path | None = None) -> None:
+def configure_logs(
+    *,
+    level: str = "info",
+    as_json: bool = False,
+    file: Path | None = None,
+    sentences: Mapping[str, str] | None = None,
+) -> None:
     """Send all logs to stderr, the standard library's (aiohttp's) too; and to `file`, with dates and without colour.
 
+    With `sentences` (templates by event) a person at a terminal reads those; `debug` shows every fact.
     Called once, by a program's main. The file is begun anew when it is full; `OLD_FILES` full ones are kept beside it.
     """
     handlers: list[logging.Handler] = [logging.StreamHandler(sys.stderr)]
-    handlers[0].setFormatter(_formatter(as_json, "%H:%M:%S", colours=sys.stderr.isatty()))
+    terminal = sys.stderr.isatty()
+    plain = terminal and not as_json and level != "debug"
+    told = sentences if plain else None
+    handlers[0].setFormatter(_formatter(as_json, "%H:%M:%S", colours=terminal, sentences=told))
     if file is not None:
         handlers.append(_LogFile(file, maxBytes=FILE_BYTES, backupCount=OLD_FILES, encoding="utf-8", delay=True))
         handlers[1].setFormatter(_formatter(as_json, "%Y-%m-%d %H:%M:%S", colours=False))
@@ -82,17 +95,27 @@ def configure_logs(*, level: str = "info", as_json: bool = False, file: Path | N
         logging.getLogger("kademlia").setLevel("WARNING")
 
 
+class _Sentences:
+    def __init__(self, templates: Mapping[str, str]) -> None:
+        self._templates = templates
+
+    def __call__(self, _: object, __: str, event: structlog.typing.EventDict) -> str:
+        return sentence_of(event, self._templates)
+
+
 class _LogFile(RotatingFileHandler):
     def handleError(self, record: logging.LogRecord) -> None:  # noqa: N802 -- its name there
         """On a full disk a line is lost here, and stands on stderr all the same; a traceback a line helps nobody."""
 
 
-def _formatter(as_json: bool, time: str, *, colours: bool) -> logging.Formatter:
-    renderer: structlog.typing.Processor = (
-        structlog.processors.JSONRenderer()
-        if as_json
-        else structlog.dev.ConsoleRenderer(colors=colours, pad_event_to=24)
-    )
+def _formatter(
+    as_json: bool, time: str, *, colours: bool, sentences: Mapping[str, str] | None = None
+) -> logging.Formatter:
+    renderer: structlog.typing.Processor = structlog.dev.ConsoleRenderer(colors=colours, pad_event_to=24)
+    if as_json:
+        renderer = structlog.processors.JSONRenderer()
+    elif sentences is not None:
+        renderer = _Sentences(sentences)
     return structlog.stdlib.ProcessorFormatter(
         foreign_pre_chain=_SHARED,
         processors=[

@@ -16,6 +16,7 @@ import msgspec
 import platformdirs
 
 from axonp2p.errors import SettingsError
+from axonp2p.settings_check import add_environment, checked_file
 
 
 class _Section(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, rename="kebab"):
@@ -141,6 +142,17 @@ class TrackerSettings(_Section, frozen=True):
     """HOST:PORT that peers and clients reach; port 0 takes a free one."""
     public_address: str = ""
     """HOST:PORT that others are told, when it is not what `listen` says: behind a port forward, say."""
+    certificate: str = ""
+    """File of a certificate (PEM, the tracker's own first) for which an authority vouches; empty: one of its own, which
+    its address pins."""
+    certificate_key: str = ""
+    """File of that certificate's key (PEM, without a password)."""
+    trusted_proxies: list[str] = []
+    """Networks of TCP proxies, such as "127.0.0.1" or "192.0.2.0/24", that say by the PROXY protocol who calls."""
+    page_listen: str = "127.0.0.1:7073"
+    """HOST:PORT of the operator's page, on loopback only; empty: none."""
+    metrics_listen: str = "127.0.0.1:7074"
+    """HOST:PORT of the metrics for Prometheus, without TLS; empty: none."""
     trackers: list[str] = []
     """Addresses of other trackers to share the table with; more are learnt from them."""
     vouches_for: list[str] = []
@@ -212,49 +224,18 @@ def read_settings(home: Path, environment: Mapping[str, str] = os.environ) -> Se
 def parse_settings(content: bytes, path: Path, environment: Mapping[str, str]) -> Settings:
     """The settings in the TOML text `content`, called `path`, overridden by the environment. Raises `SettingsError`."""
     try:
-        plain: dict[str, Any] = msgspec.toml.decode(content)
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        raise SettingsError(f"{path}: {error}") from error
-    for name, kind in (("client", ClientSettings), ("peer", PeerSettings), ("tracker", TrackerSettings)):
-        _take_from(environment, f"AXON_{name}_", kind, plain, name)
-    try:
-        # strict=False turns the environment's text into numbers and truth values; a wrong one is still named.
-        return msgspec.convert(plain, Settings, strict=False)
-    except msgspec.ValidationError as error:
-        raise SettingsError(f"{path}: {error}", fix="docs/settings.md lists every setting") from error
+        text = content.decode()
+    except UnicodeDecodeError as error:
+        line = content.count(b"\n", 0, error.start) + 1
+        raise SettingsError(f"{path}, line {line}: not UTF-8 text", fix="save the file as UTF-8") from error
+    plain = checked_file(text, path, Settings)
+    add_environment(plain, environment, Settings, may_hold_spaces=_MAY_HOLD_SPACES)
+    # strict=False turns the environment's text into numbers and truth values; all of it was looked at by now.
+    return msgspec.convert(plain, Settings, strict=False)
 
 
 _MAY_HOLD_SPACES = frozenset({"hours", "yield_to"})
-
-
-def _take_from(
-    environment: Mapping[str, str], prefix: str, kind: type[_Section], plain: dict[str, Any], at: str
-) -> None:
-    """Put what the environment says of section `kind` into `plain[at]`, over what config.toml says there."""
-    section = plain.get(at, {})
-    if not isinstance(section, dict):
-        return  # config.toml is wrong there; the check of its types will say so
-    for field in msgspec.structs.fields(kind):
-        variable = f"{prefix}{field.name}".upper()
-        if isinstance(field.type, type) and issubclass(field.type, _Section):
-            _take_from(environment, f"{variable}_", field.type, section, field.encode_name)
-        elif variable in environment:
-            section[field.encode_name] = _value_of(variable, environment[variable], field)
-    if section:
-        plain[at] = section
-
-
-def _value_of(variable: str, text: str, field: msgspec.structs.FieldInfo) -> Any:
-    """Entries of a list stand apart by spaces, or by semicolons where one may hold spaces; a table's are NAME=VALUE."""
-    if field.type == list[str]:
-        entries = text.split(";") if field.name in _MAY_HOLD_SPACES else text.split()
-        return [entry.strip() for entry in entries if entry.strip()]
-    if field.type == dict[str, str]:
-        pairs = [entry.strip().partition("=") for entry in text.split(";") if entry.strip()]
-        if not all(name and value for name, _, value in pairs):
-            raise SettingsError(f'{variable} is "{text}"', fix=f'{variable}="NAME=FOLDER; NAME=FOLDER"')
-        return {name: value for name, _, value in pairs}
-    return text
+"""Lists whose entries stand apart by semicolons in a variable, not by spaces."""
 
 
 def with_flags(section: T, **flags: Any) -> T:

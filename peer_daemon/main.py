@@ -31,6 +31,12 @@ COMMANDS = (
     package="peer_daemon.commands",
     names=COMMANDS,
     name="axon-peer",
+    meant={
+        "start": ("run", "resume (after a pause)"),
+        "stop": ("pause", "finish", "Ctrl-C where it runs"),
+        "config": ("limits", "setup"),
+        "open": ("page",),
+    },
     no_args_is_help=True,
 )
 @click.version_option(package_name="axonp2p", prog_name="axon-peer")

@@ -16,7 +16,7 @@ async def serve(home: Path, settings: PeerSettings) -> None:
     with locked(
         home / "lock",
         f"a peer already runs with {home}",
-        fix="stop it first, or give this one its own folder: axon-peer run --home DIR --listen HOST:0",
+        fix="stop it first, or give this one its own folder: axon-peer run --home DIR --listen 0.0.0.0:0",
     ):
         await _serve(home, settings)
 

@@ -155,8 +155,9 @@ class SessionRouter:
             if runner.unworked or runner.unpaid:
                 self._leases.unworked(lease, self._clock.now(), unpaid=runner.unpaid)
             await self._slots_changed()
-        log.info("lease ended", job=lease.job, client=short(lease.client), reason=reason or "the client ended it")
-        ended = f"{lease.job} after {plural(runner.rounds, 'round')}: {reason or 'the client ended it'}"
+        why = f"handed back: {runner.handed_back}" if runner.handed_back else reason or "the client ended it"
+        log.info("lease ended", job=lease.job, client=short(lease.client), reason=why)
+        ended = f"{lease.job} after {plural(runner.rounds, 'round')}: {why}"
         await self._noted("job ended", ended, lease.job)
         await runner.line.send(LeaseEnded(reason=reason))
 

@@ -15,7 +15,7 @@ from axonp2p.hosting.admission import limits_of as host_limits_of
 from axonp2p.hosting.host import Host
 from axonp2p.hosting.keeper import Keeper
 from axonp2p.hosting.server import HostServer
-from axonp2p.identity.certificate import make_certificate
+from axonp2p.identity.certificate import Certificate, authority_certificate, make_certificate
 from axonp2p.identity.key_file import load_or_create_key
 from axonp2p.identity.peer_id import PeerId
 from axonp2p.logs import get_logger
@@ -29,6 +29,7 @@ from axonp2p.transport.flow.rate_limit import RateLimit
 from axonp2p.transport.relay.door import RelayDoor
 from axonp2p.transport.relay.server import RelayServer
 from axonp2p.transport.sessions.listener import Listener
+from axonp2p.transport.sessions.proxy_header import parse_networks
 from axonp2p.transport.tunnel.limits import limits_of
 from axonp2p.wire.envelope import Signed
 from tracker.api.log_routes import LogRoutes
@@ -45,6 +46,9 @@ from tracker.log.log_keeper import LogKeeper
 from tracker.log.log_scrub import LogScrub
 from tracker.log.log_watcher import LogWatcher
 from tracker.own_address import reachable_host
+from tracker.own_doors import OwnDoors
+from tracker.page.landing import Landing, Told
+from tracker.page.recorder import Parts, Recorder
 from tracker.probing.prober import Prober
 from tracker.replication.own_tracker_row import OwnTrackerRow, database_name
 from tracker.replication.remembered_trackers import RememberedTrackers
@@ -60,6 +64,8 @@ from tracker.table.table_store import TableStore
 log = get_logger(__name__)
 
 SWEEP_EVERY_S = 10.0
+RENEW_EVERY_S = 60.0
+"""How often it is looked whether the operator's certificate is another one."""
 YOUNG_OBJECTS = 10_000
 """New objects before the collector looks at them. At its usual 700 it looks at every few announces, whose objects live
 until their commit, and finds nothing: next to nothing here stands in a circle."""
@@ -86,7 +92,7 @@ class Tracker:
         self.key = load_or_create_key(home / "tracker.key")
         self._clock = clock
         self._chance = chance
-        metrics = Metrics()
+        self.metrics = metrics = Metrics()
         self._database = Database(home / "tracker.db", metrics.committed)
         index, slots = TableIndex(chance), Slots()
         self.table = TableStore(self._database, index, slots)
@@ -125,20 +131,41 @@ class Tracker:
         routes.first_look = self._prober.first_look
         routes.trouble = self._trouble
         shared = SyncRoutes(self._joined, self.replica, self._arrivals, self._limit, clock)
-        self._certificate = make_certificate(self.key, home / "certificate.pem")
+        self._settings, self._home = settings, home
+        self._certificate_trouble = ""
+        self._certificate = self._read_certificate()
         self.hosting = Keeper(home / "hosted", host_limits, clock)
         host = HostServer(self.key.peer_id, self.hosting)
         shared.says_of_log = self.watcher.says_of
         logs = LogRoutes(self._log, lambda: self.watcher.watched)
-        extra = [shared.add_routes, self._prober.add_routes, host.add_routes, logs.add_routes]
+        landing = Landing(
+            Told(self.key.peer_id, lambda: str(self.address or ""), self._trouble, lambda: index.alive(clock.now()))
+        )
+        extra = [shared.add_routes, self._prober.add_routes, host.add_routes, logs.add_routes, landing.add_routes]
         relay = RelayServer(relay_limits, clock, index.__contains__) if settings.relay else None
         self._relay = RelayDoor(relay, "this tracker", host)
         metrics.watch_hosting(lambda: self.hosting.running)
         if self._relay.server:
             metrics.watch_relay(self._relay.server.admission)
         app = routes.application(metrics, self._limit, [*extra, self._relay.add_to])
-        self._listener = Listener(self.key, self._certificate, app)
+        proxies = parse_networks(settings.trusted_proxies)
+        self._listener = Listener(self.key, self._certificate, app, proxies)
         self._listener.serve_sessions(app, self._relay.serve)
+        self.address: PinnedAddress | None = None
+        """As others reach it, once it listens."""
+        admission = self._relay.server.admission if self._relay.server else None
+        parts = Parts(
+            index,
+            self.ledger,
+            self._database,
+            metrics,
+            admission,
+            shared.status,
+            self._trouble,
+            lambda: self.hosting.running,
+        )
+        self._recorder = Recorder(parts, clock)
+        self._own_doors = OwnDoors(self._recorder, metrics.page, settings)
         self._sync: Synchronisation | None = None
         self._remembered = RememberedTrackers(home / "trackers.json")
         self._tasks: list[asyncio.Task[None]] = []
@@ -162,7 +189,9 @@ class Tracker:
         self._measure()
         port = await self._listener.start(host, port)
         host, port = self._public or (reachable_host(host), port)
-        address = PinnedAddress(host, port, self._certificate.fingerprint)
+        # An authority's certificate is replaced now and then: no address may pin it.
+        fingerprint = None if self._settings.certificate else self._certificate.fingerprint
+        self.address = address = PinnedAddress(host, port, fingerprint)
         self._hosts = [host]
         self._share(address, name)
         # Their processes ask this tracker first, which listens by now.
@@ -170,6 +199,7 @@ class Tracker:
         self.hosting.copies.find_host = self._trusted_host
         await self.hosting.start()
         log.info("tracker listens", at=address.host_port, rows=rows, receipts=receipts)
+        await self._own_doors.open()
         if self._owing.trouble:
             log.warning(self._owing.trouble, fix=NOBODY_VOUCHED_FIX)
         return address
@@ -192,10 +222,51 @@ class Tracker:
             "relaying receipts": relay.run,
         }
         tasks |= {"hosting": self.hosting.run, "the watch of logs": self.watcher.run}
-        tasks["the scrub of the log"] = self.scrub.run
+        tasks |= {"the scrub of the log": self.scrub.run, "samples for the page": self._recorder.run}
+        if self._settings.certificate:
+            tasks["the look at the certificate"] = self._renew_again_and_again
         if self._relay.server:
             tasks["relaying"] = self._relay.server.run
         self._tasks = [asyncio.create_task(keep_up(name, run), name=name) for name, run in tasks.items()]
+
+    @property
+    def own_doors(self) -> OwnDoors:
+        """The operator's page and the metrics."""
+        return self._own_doors
+
+    def _read_certificate(self) -> Certificate:
+        settings = self._settings
+        if bool(settings.certificate) != bool(settings.certificate_key):
+            raise SettingsError(
+                "a certificate and its key go together, and only one of them is named",
+                fix="--certificate fullchain.pem --key privkey.pem",
+            )
+        if not settings.certificate:
+            return make_certificate(self.key, self._home / "certificate.pem")
+        paths = (self._home / Path(text).expanduser() for text in (settings.certificate, settings.certificate_key))
+        return authority_certificate(*paths)
+
+    async def renew_certificate(self) -> None:
+        """Read the certificate's files again (SIGHUP); what cannot be used leaves the old one in use."""
+        if not self._settings.certificate:
+            return
+        try:
+            fresh = await asyncio.to_thread(self._read_certificate)
+            if fresh.fingerprint == self._certificate.fingerprint:
+                return
+            self._listener.renew(fresh)
+        except SettingsError as error:
+            if error.cause != self._certificate_trouble:
+                log.error("the new certificate is not used", reason=error.message, cause=error.cause, fix=error.fix)
+            self._certificate_trouble = error.cause
+            return
+        self._certificate, self._certificate_trouble = fresh, ""
+        log.info("certificate renewed", file=str(fresh.pem))
+
+    async def _renew_again_and_again(self) -> None:
+        while True:
+            await asyncio.sleep(RENEW_EVERY_S)
+            await self.renew_certificate()
 
     def _is_trusted(self, tracker: PeerId) -> bool:
         return self._sync is not None and self._sync.book.is_trusted(tracker, self._clock.now())
@@ -224,6 +295,7 @@ class Tracker:
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
+        await self._own_doors.close()
         await self._relay.stop()
         await self._listener.stop()
         await self.hosting.stop()

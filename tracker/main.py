@@ -14,6 +14,7 @@ import click
 import axonp2p
 from axonp2p.clock import SystemClock
 from axonp2p.console import run_program
+from axonp2p.errors import SettingsError
 from axonp2p.files import locked, write_whole
 from axonp2p.identity.peer_id import short
 from axonp2p.logs import configure_logs, get_logger
@@ -28,7 +29,14 @@ from tracker.service import service
 log = get_logger(__name__)
 
 
-@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+class _InOrderOfUse(click.Group):
+    """Its help lists commands as they were written, not by the alphabet."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(self.commands)
+
+
+@click.group(cls=_InOrderOfUse, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(axonp2p.__version__, prog_name="axon-tracker")
 def main() -> None:
     """Run one of several trackers: it keeps the table of peers, signs reservations, stores receipts."""
@@ -52,6 +60,21 @@ def main() -> None:
     multiple=True,
     help="Another tracker to share the table with, which peers that trust this one shall trust too; repeatable.",
 )
+@click.option(
+    "--certificate",
+    metavar="FILE",
+    help="A certificate that an authority vouches for (PEM); the address is then https://HOST:PORT.",
+)
+@click.option("--key", "certificate_key", metavar="FILE", help="The key of that certificate (PEM).")
+@click.option(
+    "--trusted-proxy",
+    "trusted_proxies",
+    metavar="NETWORK",
+    multiple=True,
+    help="A TCP proxy that says by the PROXY protocol who calls, such as 127.0.0.1; repeatable.",
+)
+@click.option("--page-listen", metavar="HOST:PORT", help="The operator's page, on loopback.  [127.0.0.1:7073]")
+@click.option("--metrics-listen", metavar="HOST:PORT", help="Metrics for Prometheus.  [127.0.0.1:7074]")
 @click.option("--json-logs", is_flag=True, help="Write logs as JSON, one object a line.")
 @click.option("--debug", is_flag=True, help="Write more logs, and tracebacks of errors.")
 def run(
@@ -59,11 +82,16 @@ def run(
     home: Path | None,
     trackers: tuple[str, ...],
     vouches_for: tuple[str, ...],
+    certificate: str | None,
+    certificate_key: str | None,
+    trusted_proxies: tuple[str, ...],
+    page_listen: str | None,
+    metrics_listen: str | None,
     json_logs: bool,
     debug: bool,
 ) -> None:
     """Run the tracker until it is stopped with Ctrl-C or SIGTERM."""
-    configure_logs(level="debug" if debug else "info", as_json=json_logs)
+    configure_logs(level="debug" if debug else "info", as_json=json_logs, sentences={})
 
     def body() -> None:
         folder = home_folder("tracker", home)
@@ -72,11 +100,16 @@ def run(
             listen=listen,
             trackers=list(trackers) or None,
             vouches_for=list(vouches_for) or None,
+            certificate=_absolute(certificate),
+            certificate_key=_absolute(certificate_key),
+            trusted_proxies=list(trusted_proxies) or None,
+            page_listen=page_listen,
+            metrics_listen=metrics_listen,
         )
         with locked(
             folder / "lock",
             f"a tracker already runs with {folder}",
-            fix="stop it, or give this one its own folder and port: axon-tracker run --home DIR --listen HOST:0",
+            fix="stop it, or give this one its own folder and port: axon-tracker run --home DIR --listen 0.0.0.0:0",
         ):
             asyncio.run(serve(folder, settings))
 
@@ -121,13 +154,19 @@ def check(home: Path | None, trackers: tuple[str, ...], offline: bool, as_json: 
 
 @main.command()
 @click.argument("file", type=click.Path(path_type=Path, dir_okay=False))
+@click.option("--overwrite", is_flag=True, help="Replace FILE if it is there.")
 @_HOME
 @_JSON
 @_DEBUG
-def backup(file: Path, home: Path | None, as_json: bool, debug: bool) -> None:
+def backup(file: Path, overwrite: bool, home: Path | None, as_json: bool, debug: bool) -> None:
     """Copy the database to FILE, also while the tracker runs, and prove the copy. The key is not in it."""
 
     def body() -> int:
+        if file.exists() and not overwrite:
+            raise SettingsError(
+                f"{file} is there already, and nothing is overwritten unasked",
+                fix=f"axon-tracker backup {file} --overwrite    or name another file",
+            )
         checked = back_up(home_folder("tracker", home), file)
         return print_checked(checked, as_json=as_json, said=f"backed up to {file}")
 
@@ -171,19 +210,34 @@ def begin_new_log(home: Path | None, as_json: bool, debug: bool) -> None:
     sys.exit(run_program(body, debug=debug, as_json=as_json))
 
 
+def _absolute(file: str | None) -> str | None:
+    """A file of an option is one of the folder in which it was typed; in config.toml it is one of the home."""
+    return str(Path(file).expanduser().absolute()) if file else None
+
+
 async def serve(home: Path, settings: TrackerSettings) -> None:
     """Serve until SIGTERM or SIGINT. Tells where on stdout and in `home/address`."""
     stopped = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stopped.set)
+    renewing: set[asyncio.Task[None]] = set()
+
+    def renew() -> None:
+        task = asyncio.create_task(tracker.renew_certificate())
+        renewing.add(task)
+        task.add_done_callback(renewing.discard)
+
+    loop.add_signal_handler(signal.SIGHUP, renew)
     sign = home / "address"
     sign.unlink(missing_ok=True)  # a killed tracker leaves it behind
     tracker = Tracker(home, settings, SystemClock(), random.Random())
     try:
         address = await tracker.start()
         write_whole(sign, f"{address}\n".encode())
-        print(f"tracker {short(tracker.key.peer_id)}  {address}  metrics {address.url}/metrics", flush=True)
+        doors = tracker.own_doors
+        more = [f"  {name} {at}" for name, at in (("page", doors.page), ("metrics", doors.metrics)) if at]
+        print(f"tracker {short(tracker.key.peer_id)}  {address}{''.join(more)}", flush=True)
         await stopped.wait()
         log.info("tracker stops")
     finally:

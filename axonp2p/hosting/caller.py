@@ -10,7 +10,7 @@ from typing import Any, Self
 
 from axonp2p.blobs.manifest import Blob, from_bits
 from axonp2p.blobs.messages import BlobHave, BlobPiece
-from axonp2p.errors import MalformedMessage, SettingsError, Unreachable
+from axonp2p.errors import MalformedMessage, Unreachable
 from axonp2p.hosting.folder_files import check_listing
 from axonp2p.hosting.host import Host
 from axonp2p.hosting.messages import (
@@ -59,11 +59,6 @@ class HostLine:
     @classmethod
     async def open(cls, key: PrivateKey, host: Host) -> HostLine:
         """Dial it, as the client with that key."""
-        if host.address.fingerprint is None:
-            raise SettingsError(
-                f"{host.called} cannot be asked for a session without its fingerprint",
-                fix="name it with its whole address: https://HOST:PORT#FINGERPRINT",
-            )
         place = BareWhereabouts(host.peer, [host.address.host_port], host.address.fingerprint)
         return cls(host, await dial(key, place, called=host.called))
 

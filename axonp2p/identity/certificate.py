@@ -11,6 +11,7 @@ import ssl
 from dataclasses import dataclass
 from pathlib import Path
 
+from axonp2p.errors import SettingsError
 from axonp2p.identity.certificate_bytes import certificate_der, pem, private_key_der
 from axonp2p.identity.keys import PrivateKey
 from axonp2p.identity.peer_id import public_key_of
@@ -18,17 +19,52 @@ from axonp2p.identity.peer_id import public_key_of
 
 @dataclass(frozen=True)
 class Certificate:
-    """A certificate with its key in one PEM file (0600)."""
+    """A certificate in a PEM file, with its key there (0600) or in a file of its own."""
 
     pem: Path
     fingerprint: bytes
+    key: Path | None = None
 
     def server_context(self) -> ssl.SSLContext:
-        """TLS 1.3 with this certificate."""
+        """TLS 1.3 with this certificate. Raises `SettingsError` when certificate and key are of no use together."""
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         context.minimum_version = ssl.TLSVersion.TLSv1_3
-        context.load_cert_chain(self.pem)
+        self.load_into(context)
         return context
+
+    def load_into(self, context: ssl.SSLContext) -> None:
+        """New connections of `context` show it. Raises as `server_context`."""
+        try:
+            context.load_cert_chain(self.pem, self.key, password=_no_password)
+        except (OSError, ValueError) as error:
+            raise SettingsError(
+                f"the certificate {self.pem} cannot be used",
+                cause=f"{self.key or self.pem} is not its key, has a password, or cannot be read ({error})",
+                fix="name both as your authority gave them: --certificate fullchain.pem --key privkey.pem",
+            ) from error
+
+
+def _no_password() -> str:
+    raise ValueError("a daemon has nobody to ask for a password")
+
+
+def authority_certificate(certificate: Path, key: Path) -> Certificate:
+    """The operator's own, which an authority vouches for. Raises `SettingsError`."""
+    try:
+        text = certificate.read_text()
+        leaf = ssl.PEM_cert_to_DER_cert(text[text.index(_BEGIN) : text.index(_END) + len(_END)])
+    except (OSError, ValueError) as error:
+        raise SettingsError(
+            f"{certificate} holds no certificate",
+            cause=(error.strerror or str(error)) if isinstance(error, OSError) else f"no block {_BEGIN}",
+            fix="--certificate FILE takes PEM, the tracker's own certificate first: certbot calls it fullchain.pem",
+        ) from error
+    found = Certificate(certificate, hashlib.sha256(leaf).digest(), key)
+    found.server_context()
+    return found
+
+
+_BEGIN, _END = "-----BEGIN CERTIFICATE-----", "-----END CERTIFICATE-----"
 
 
 def make_certificate(key: PrivateKey, file: Path) -> Certificate:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 import json
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from packaging.requirements import InvalidRequirement, Requirement
@@ -254,22 +254,3 @@ COMMON: Sections = {
         "lock": file_name,
     },
 }
-
-
-def nearest(sections: Sections, section: str, key: str) -> str:
-    """The key that was probably meant by `key` in `section`, with its section when that is another; or empty."""
-    written = key.replace("_", "-").lower()
-    if here := difflib.get_close_matches(written, sections[section], n=1, cutoff=0.6):
-        return here[0]
-    places = {name: place for place in sections if place != section for name in sections[place]}
-    close = difflib.get_close_matches(written, places, n=1, cutoff=0.75)
-    if not close:
-        return ""
-    place = places[close[0]]
-    return f"{close[0]}, in [{place}]" if place else f"{close[0]}, above every section"
-
-
-def nearest_section(sections: Iterable[str], name: str) -> str:
-    """The section that was probably meant by `[name]`, or empty."""
-    close = difflib.get_close_matches(name.lower(), [section for section in sections if section], n=1)
-    return f"[{close[0]}]" if close else ""

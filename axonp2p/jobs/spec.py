@@ -20,14 +20,12 @@ from axonp2p.jobs.job_file_keys import (
     MOST_INSTALLED,
     Sections,
     Wrong,
-    nearest,
-    nearest_section,
 )
-from axonp2p.jobs.job_file_lines import line_of
 from axonp2p.jobs.kinds import KINDS, UNLESS_SAID, load
 from axonp2p.jobs.overrides import Override, put_into
 from axonp2p.jobs.packages_of_peers import never_travels
 from axonp2p.jobs.section import Section
+from axonp2p.toml_text import line_of, nearest, nearest_section, not_toml
 from axonp2p.wire.quantities import Count, Quantity
 
 JOB_FILE = "job.toml"
@@ -141,9 +139,7 @@ def parse_spec(text: str, path: Path | str, overrides: Sequence[Override] = ()) 
     try:
         plain = tomllib.loads(text)
     except (ValueError, RecursionError) as error:  # beside those of TOML's grammar: numbers of too many digits
-        line = re.search(r"at line (\d+)", str(error))
-        where = int(line[1]) if line else len(text.splitlines()) or 1
-        reason = re.sub(r" \(at .*\)", "", str(error))
+        where, reason = not_toml(text, error)
         raise JobFileWrong(f"{path}, line {where}: not TOML: {reason}", fix="docs/jobs.md shows a job.toml") from error
     try:
         return _read(put_into(plain, overrides))

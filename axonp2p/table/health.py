@@ -28,6 +28,7 @@ class _Page(msgspec.Struct):
     time: UnixMoment
     version: Annotated[str, msgspec.Meta(max_length=64)]
     alive: Count
+    protocol: Count = 0
     trouble: Annotated[str, msgspec.Meta(max_length=1000)] = ""
 
 
@@ -43,6 +44,8 @@ class Health:
     rtt_s: float
     clock_off_s: float
     """Its clock minus ours."""
+    protocol: int = 0
+    """Of its build; 0: it does not say."""
     trouble: str = ""
     """What keeps it from its work, by its own word; empty when nothing does."""
 
@@ -71,4 +74,4 @@ async def ask_health(line: HttpCaller, clock: Clock) -> Health:
         page = decode_json(body, _Page)
     except msgspec.DecodeError as error:
         raise MalformedMessage(f"{line.called} does not answer as a tracker does") from error
-    return Health(page.time, page.version, page.alive, rtt_s, page.time - middle, page.trouble)
+    return Health(page.time, page.version, page.alive, rtt_s, page.time - middle, page.protocol, page.trouble)

@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 from axonp2p.errors import MalformedMessage, SettingsError
 from axonp2p.identity.fingerprint import fingerprint_of_text, fingerprint_text
 
-_ADDRESS_FIX = "copy the whole address as `axon-tracker run` prints it: https://HOST:PORT#FINGERPRINT"
+WHOLE_ADDRESS = "copy the whole address as `axon-tracker run` prints it: https://HOST:PORT#FINGERPRINT"
 _LISTEN_FIX = "write HOST:PORT, such as 0.0.0.0:7071; port 0 takes a free one"
 
 _HOST_PORT = re.compile(r"(?:\[(?P<six>[0-9A-Fa-f:.]+)\]|(?P<host>[A-Za-z0-9._-]+)):(?P<port>[0-9]{1,5})", re.ASCII)
@@ -32,18 +32,18 @@ class PinnedAddress:
             parts = urlsplit(text.strip())
             host, port = parts.hostname, parts.port
         except ValueError as error:
-            raise SettingsError(f"{text!r} is not an address: {error}", fix=_ADDRESS_FIX) from error
+            raise SettingsError(f"{text!r} is not an address: {error}", fix=WHOLE_ADDRESS) from error
         extra = parts.path not in ("", "/") or parts.query or parts.username or parts.password
         if parts.scheme != "https" or not host or extra or port == 0:
-            raise SettingsError(f"{text!r} is not an address", fix=_ADDRESS_FIX)
+            raise SettingsError(f"{text!r} is not an address", fix=WHOLE_ADDRESS)
         try:
             fingerprint = fingerprint_of_text(parts.fragment) if parts.fragment else None
         except ValueError as error:
-            raise SettingsError(f"{text!r}: what stands after the # is no fingerprint", fix=_ADDRESS_FIX) from error
+            raise SettingsError(f"{text!r}: what stands after the # is no fingerprint", fix=WHOLE_ADDRESS) from error
         return cls(host, 443 if port is None else port, fingerprint)
 
     @classmethod
-    def of(cls, address: str, fingerprint: bytes) -> PinnedAddress:
+    def of(cls, address: str, fingerprint: bytes | None) -> PinnedAddress:
         """The address in a row, HOST:PORT, with the fingerprint from the same row. Raises `MalformedMessage`."""
         try:
             host, port = split_host_port(address)

@@ -11,6 +11,7 @@ from collections.abc import Callable
 import aiohttp
 
 from axonp2p.errors import AxonError, BadSignature, Busy, Refused, Unreachable
+from axonp2p.transport.address import WHOLE_ADDRESS
 
 NETWORK_ERRORS = (aiohttp.ClientError, OSError, TimeoutError, asyncio.IncompleteReadError, UnicodeError)
 """What aiohttp and the operating system raise when a line cannot be had or is lost. UnicodeError: for host names that
@@ -38,8 +39,8 @@ _WORDS: tuple[tuple[type[BaseException], Callable[[BaseException], str]], ...] =
     (aiohttp.ClientConnectorDNSError, lambda error: "that host name is not known"),
     (UnicodeError, lambda error: "that host name is not known"),
     (socket.gaierror, lambda error: "that host name is not known"),
-    (aiohttp.ClientConnectorCertificateError, lambda error: "no authority that we trust vouches for its certificate"),
-    (ssl.SSLCertVerificationError, lambda error: "no authority that we trust vouches for its certificate"),
+    (aiohttp.ClientConnectorCertificateError, lambda error: _of_certificate(error)),
+    (ssl.SSLCertVerificationError, lambda error: _of_certificate(error)),
     (aiohttp.ClientConnectorSSLError, lambda error: "it does not speak TLS 1.3"),
     (ssl.SSLError, lambda error: "it does not speak TLS 1.3"),
     (TimeoutError, lambda error: "no answer in time"),
@@ -71,7 +72,23 @@ def translated(error: BaseException, called: str, unreachable: type[Unreachable]
     if isinstance(error, aiohttp.WSServerHandshakeError):
         kind = Busy if error.status in (429, 503) else Refused
         return kind(f"{called} opens no session", cause=f"HTTP status {error.status}")
-    return unreachable(f"{called} cannot be reached", cause=plain_words(error))
+    fix = WHOLE_ADDRESS if isinstance(error, aiohttp.ClientConnectorCertificateError) else ""
+    return unreachable(f"{called} cannot be reached", cause=plain_words(error), fix=fix)
+
+
+# OpenSSL's numbers (x509_vfy.h). Authorities are asked only where an address has no fingerprint.
+_EXPIRED, _OTHER_NAMES = 10, (62, 64)
+
+
+def _of_certificate(error: BaseException) -> str:
+    if isinstance(error, aiohttp.ClientConnectorCertificateError):
+        error = error.certificate_error
+    number = getattr(error, "verify_code", 0)
+    if number == _EXPIRED:
+        return "its certificate has expired"
+    if number in _OTHER_NAMES:
+        return "its certificate is for another host name"
+    return "the address lacks #FINGERPRINT, and no authority that we trust vouches for its certificate"
 
 
 def _of_errno(error: BaseException) -> str:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 from axonp2p.errors import BadSignature, VersionMismatch
 from axonp2p.identity.keys import PrivateKey
 from axonp2p.identity.peer_id import PeerId, short
@@ -32,15 +34,17 @@ def answer_challenge(data: bytes, key: PrivateKey, *, peer: PeerId, fingerprint:
     return encode_signed(key, hello)
 
 
-def check_hello(data: bytes, *, nonce: bytes, listener: PeerId, fingerprint: bytes) -> PeerId:
-    """The listener's verdict: whose key answered the challenge. Raises `VersionMismatch` or `PeerMisbehaved`."""
+def check_hello(data: bytes, *, nonce: bytes, listener: PeerId, fingerprints: Collection[bytes]) -> PeerId:
+    """The listener's verdict: whose key answered the challenge. `fingerprints` are of the certificates that it shows.
+
+    Raises `VersionMismatch` or `PeerMisbehaved`."""
     hello, signed = decode_signed(data, Hello)
     _check_version(hello.protocol, "the caller")
     if hello.nonce != nonce:
         raise BadSignature("the proof answers another challenge")
     if hello.listener != listener:
         raise BadSignature("the proof is meant for another listener")
-    if hello.certificate != fingerprint:
+    if hello.certificate not in fingerprints:
         raise BadSignature("the caller sees another certificate than ours", cause="somebody stands in between")
     return signed.signer
 

@@ -32,8 +32,8 @@ class Whereabouts(Protocol):
         ...
 
     @property
-    def certificate(self) -> bytes:
-        """The fingerprint that must answer there."""
+    def certificate(self) -> bytes | None:
+        """The fingerprint that must answer there; None: an authority must vouch. Rows always have one."""
         ...
 
     @property
@@ -53,7 +53,7 @@ class BareWhereabouts:
 
     peer: PeerId
     addresses: Sequence[str]
-    certificate: bytes
+    certificate: bytes | None
     relays: Sequence[str] = ()
     dialable: bool | None = None
 

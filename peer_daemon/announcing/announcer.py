@@ -51,6 +51,7 @@ class Announcer:
         self._hearers = hearers
         self._again_in: dict[str, float] = {}
         self._clock_off: set[str] = set()
+        self._troubles: dict[str, str] = {}
         self._looks: dict[str, int] = {}
         self._news = False
         self._said = False
@@ -71,6 +72,10 @@ class Announcer:
     def told(self) -> list[str]:
         """Addresses of the trackers that have the row."""
         return self._rota.told
+
+    def trouble(self, address: str) -> str:
+        """Why the tracker there did not take the row the last time; empty when it did, or was not asked."""
+        return self._troubles.get(address, "")
 
     def woken(self) -> None:
         """Another tracker is known: it may be one to announce to."""
@@ -138,10 +143,13 @@ class Announcer:
                 await self._heard(line, answer, written, (started + self._clock.now()) / 2, was_away=was_away)
         except AxonError as error:
             self._lose(address)
+            self._troubles = {known: self._troubles.get(known, "") for known in health.addresses}
+            self._troubles[address] = error.in_a_line
             if address in health.addresses and health.may_be_asked(address, self._clock.now()):
                 health.busy(address, _REFUSED_WAIT_S, self._clock.now(), 0.0)
             if not was_away:
-                log.warning("not announced", tracker=line.called, reason=error.message, cause=error.cause)
+                more = {"fix": error.fix} if error.fix else {}
+                log.warning("not announced", tracker=line.called, reason=error.message, cause=error.cause, **more)
 
     async def _heard(
         self, line: HttpCaller, answer: Announced, written: Written, asked: float, *, was_away: bool
@@ -149,6 +157,7 @@ class Announcer:
         """A tracker has the row; `asked` is the middle of the question, by our clock."""
         address, health, now = str(line.address), self._lines.health, self._clock.now()
         self._check_clock(line, answer, asked)
+        self._troubles.pop(address, None)
         first = address not in self._rota.told
         trusted = not health.is_learnt(address)
         self._again_in[address] = again_in(answer, trusted=trusted)

@@ -27,6 +27,16 @@ from peer_daemon.options import Size, common
     metavar="PERCENT",
     help="Jobs wait while other programs use more of all cores; 100: never.",
 )
+@click.option(
+    "--yield-to",
+    multiple=True,
+    metavar="PROGRAM",
+    help='A program that has the machine for itself while it runs, such as blender; repeatable; "none": no program.',
+)
+@click.option("--in-use/--no-in-use", "in_use_run", default=None, help="Whether jobs run while somebody uses it.")
+@click.option(
+    "--in-use-cores", type=click.IntRange(min=0), help="Cores for each job while somebody uses it; 0: as --cores says."
+)
 @common
 def command(
     cores: int | None,
@@ -36,6 +46,9 @@ def command(
     hours: tuple[str, ...],
     on_battery: bool | None,
     others_cpu: int | None,
+    yield_to: tuple[str, ...],
+    in_use_run: bool | None,
+    in_use_cores: int | None,
     home: Path | None,
     as_json: bool,
 ) -> None:
@@ -62,6 +75,9 @@ def command(
         hours=[entry for entry in hours if entry.strip().lower() != "any"] if hours else None,
         on_battery=on_battery,
         others_cpu=others_cpu,
+        yield_to=[name for name in yield_to if name.strip().lower() != "none"] if yield_to else None,
+        in_use_run=in_use_run,
+        in_use_cores=in_use_cores,
     )
     told = asyncio.run(ask_status(folder) if asked == LimitsAsked() else change_limits(folder, asked))
     print_answer(limits_text(told), msgspec.to_builtins(told.limits), as_json=as_json)

@@ -28,7 +28,7 @@ from peer_daemon.options import with_home
     help="Jobs wait while other programs use more of all cores; 100: never.  [25]",
 )
 @click.option("--page", metavar="HOST:PORT", help="Where the status page is, on loopback.  [127.0.0.1:7072]")
-@click.option("--json-logs", is_flag=True, help="One JSON object a line instead of text.")
+@click.option("--json-logs", is_flag=True, help="One JSON object a line, also at a terminal.")
 @click.option("--debug", is_flag=True, help="Say more, and show tracebacks.")
 def command(
     trackers: tuple[str, ...],
@@ -55,12 +55,14 @@ def command(
     from axonp2p.settings import read_settings, with_flags
     from peer_daemon.control.status import LimitsAsked
     from peer_daemon.log_file import leave_last_words, log_path
+    from peer_daemon.log_sentences import SENTENCES
     from peer_daemon.options import peer_home
     from peer_daemon.owner.limits_file import with_limits
     from peer_daemon.serving import serve
 
     folder = peer_home(home)
-    configure_logs(level="debug" if debug else "info", as_json=json_logs, file=log_path(folder))
+    level = "debug" if debug else "info"
+    configure_logs(level=level, as_json=json_logs, file=log_path(folder), sentences=SENTENCES)
     try:
         settings = with_flags(
             read_settings(folder).peer,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from axonp2p.settings import PeerSettings
     from peer_daemon.lending.offer import MeasuredMachine
     from peer_daemon.setup.answers import Answers
+    from peer_daemon.setup.tracker_trial import TrackerTrial
 
 T = TypeVar("T")
 
@@ -52,14 +53,14 @@ def command(yes: bool, given: tuple[str, ...], home: Path | None, as_json: bool)
         click.echo(_SAFE)
         if trouble:
             click.echo(f"No job can run here yet: {trouble}")
-    answers = _answers(machine, settings, given, _suggested if yes else _asked)
+    answers, trials = _answers(machine, settings, given, _suggested if yes else _asked)
     after = with_answers(before, answers).encode()
     parse_settings(after, path, {})
     write_whole(path, after)
     key = folder / "peer.key"
     peer = load_or_create_key(key).peer_id
     about = {"computer": computer, "config": str(path), "key": str(key), "peer": peer, "no_sandbox": trouble}
-    print_answer(_written(folder, path, key, answers), about | _data(answers), as_json=as_json)
+    print_answer(_written(folder, path, key, trials), about | _data(answers, trials), as_json=as_json)
 
 
 _SAFE = "Jobs run walled in: no network, none of your files, behind everything that you do.   Proof: axon-peer doctor"
@@ -72,7 +73,7 @@ def _answers(
     settings: PeerSettings,
     given: tuple[str, ...],
     ask: Callable[[str, str, Callable[[str], Any]], Any],
-) -> Answers:
+) -> tuple[Answers, list[TrackerTrial]]:
     """`ask` takes a question, the suggested answer, and what makes a value of an answer."""
     import asyncio
 
@@ -89,11 +90,55 @@ def _answers(
         found = asyncio.run(trackers_of_lan())
         known = tuple(found)[:1]
         where = f" ({found[known[0]]}, on your network, uses this one)" if known else ""
-    trackers = ask(f"3. Which tracker?{where}", " ".join(known) or "none", answers.trackers)
+    trackers, trials = _tried_trackers(f"3. Which tracker?{where}", " ".join(known) or "none", ask)
     cards = ", ".join(card.name for card in lendable(machine.gpus))
     usual_gpu = "yes" if settings.gpu else "no"
     gpu = ask(f"4. May jobs have {cards}? {_GPU}", usual_gpu, answers.yes_or_no) if cards else None
-    return answers.Answers(amounts, when, trackers, gpu)
+    return answers.Answers(amounts, when, trackers, gpu), trials
+
+
+def _tried_trackers(
+    question: str, usual: str, ask: Callable[[str, str, Callable[[str], Any]], Any]
+) -> tuple[tuple[str, ...], list[TrackerTrial]]:
+    """The third answer, once each tracker in it was called, and what came of that."""
+    import asyncio
+
+    from axonp2p.clock import SystemClock
+    from peer_daemon.setup import answers
+    from peer_daemon.setup.probe import try_trackers
+
+    while True:
+        trials = asyncio.run(try_trackers(ask(question, usual, answers.trackers), SystemClock()))
+        kept = [_kept(trial, asks=ask is _asked) for trial in trials]
+        addresses = tuple(address for address in kept if address)
+        if len(addresses) == len(trials):
+            if any(trial.offered in addresses for trial in trials if trial.offered):
+                trials = asyncio.run(try_trackers(addresses, SystemClock()))
+            return addresses, trials
+
+
+def _kept(trial: TrackerTrial, *, asks: bool) -> str:
+    """The address that goes into config.toml; empty when the owner types another one. Raises `SettingsError`."""
+    from axonp2p.errors import SettingsError
+
+    if not asks:
+        if trial.offered:
+            raise SettingsError(
+                f"the address {trial.address} lacks #FINGERPRINT",
+                cause=f"the certificate there is {trial.offered}; whether that is right only its operator knows",
+                fix="axon-peer setup --yes --tracker ADDRESS    with the whole address that its operator gives",
+            )
+        return str(trial.address)
+    click.echo(f"     {trial.text}")
+    if trial.error is None:
+        return str(trial.address)
+    if trial.offered:
+        # Trust on first use only by the owner's word: who answers now may be somebody between here and there.
+        wanted = click.confirm(
+            "     Did its operator give you this fingerprint? Then it is used from now on", default=False
+        )
+        return trial.offered if wanted else ""
+    return str(trial.address) if click.confirm("     Keep this address all the same?", default=False) else ""
 
 
 def _suggested(question: str, usual: str, understood: Callable[[str], T]) -> T:
@@ -122,14 +167,11 @@ def _may_change(path: Path, yes: bool) -> None:
     click.confirm(f"{path} has a [peer] already. Change it?", default=False, abort=True)
 
 
-def _written(folder: Path, path: Path, key: Path, answers: Answers) -> str:
+def _written(folder: Path, path: Path, key: Path, trials: Sequence[TrackerTrial]) -> str:
     from peer_daemon.options import next_command
+    from peer_daemon.setup.tracker_trial import whether_found
 
     lines = [f"Wrote {path}.   Your key: {key} (copy it to keep your credits)."]
-    if not answers.trackers:
-        lines.append(
-            "Without a tracker it looks on your network and in the DHT; axon-peer run --tracker URL names one."
-        )
     steps = {
         ("run",): "in this terminal",
         ("service", "install"): "at login, in the background",
@@ -137,10 +179,11 @@ def _written(folder: Path, path: Path, key: Path, answers: Answers) -> str:
     }
     commands = {next_command(folder, *words): what for words, what in steps.items()}
     width = max(len(line) for line in commands)
-    return "\n".join([*lines, *(f"  {line:<{width}}   {what}" for line, what in commands.items())])
+    lines += [f"  {line:<{width}}   {what}" for line, what in commands.items()]
+    return "\n".join([*lines, whether_found(trials)])
 
 
-def _data(answers: Answers) -> dict[str, object]:
+def _data(answers: Answers, trials: Sequence[TrackerTrial]) -> dict[str, object]:
     return {
         "cores": answers.amounts.cores,
         "memory_mb": answers.amounts.memory_mb,
@@ -148,4 +191,5 @@ def _data(answers: Answers) -> dict[str, object]:
         "hours": list(answers.times.hours),
         "on_battery": answers.times.on_battery,
         "trackers": list(answers.trackers),
+        "no_answer": {str(trial.address): trial.error.in_a_line for trial in trials if trial.error},
     } | ({} if answers.gpu is None else {"gpu": answers.gpu})

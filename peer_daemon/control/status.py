@@ -39,6 +39,8 @@ class JobNow(Told, frozen=True, kw_only=True):
     """Accepted rounds of this lease."""
     frozen: bool
     """Whether it waits, stopped, for the machine to be free."""
+    gpu: str = ""
+    """The card that it has; empty for none."""
 
 
 class MachineNow(Told, frozen=True, kw_only=True):
@@ -53,6 +55,8 @@ class MachineNow(Told, frozen=True, kw_only=True):
     battery_percent: float | None = None
     temperature_c: float | None = None
     input_idle_s: float | None = None
+    gpus: list[str] = []
+    """A sentence for each card that is seen: lent, or why not."""
 
 
 class LimitsNow(Told, frozen=True, kw_only=True):
@@ -66,6 +70,11 @@ class LimitsNow(Told, frozen=True, kw_only=True):
     on_battery: bool
     others_cpu: int
     """Percent."""
+    yield_to: list[str] = []
+    in_use_run: bool = True
+    """Whether jobs run while somebody uses the machine ..."""
+    in_use_cores: int = 0
+    """... and on how many cores each; 0: as many as otherwise."""
 
 
 class JobEarned(Told, frozen=True, kw_only=True):
@@ -137,6 +146,8 @@ class TrackerNow(Told, frozen=True, kw_only=True):
     address: str
     answers: bool
     """Whether it took the row the last time."""
+    trouble: str = ""
+    """Why it did not, where that is known."""
 
 
 class Carried(Told, frozen=True, kw_only=True):
@@ -241,3 +252,6 @@ class LimitsAsked(Told, frozen=True, kw_only=True, forbid_unknown_fields=True):
     hours: list[str] | None = None
     on_battery: bool | None = None
     others_cpu: int | None = None
+    yield_to: list[str] | None = None
+    in_use_run: bool | None = None
+    in_use_cores: int | None = None

@@ -109,14 +109,16 @@ class Presence:
         return NetworkNow(
             reachable="unknown" if word is None else "yes" if word else "no",
             address=next(iter(self._rows.own.addresses), "") if held else "",
-            trackers=[
-                TrackerNow(address=address.partition("#")[0], answers=address in told) for address in health.addresses
-            ],
+            trackers=[self._tracker(address, answers=address in told) for address in health.addresses],
             dht_nodes=parts.dht.node.contact_count if parts.dht else 0,
             router=parts.mapping.state if parts.mapping else "",
             carried=self._carried(),
             relays=[PinnedAddress.parse(relay).host_port for relay in self._rows.own.relays],
         )
+
+    def _tracker(self, address: str, *, answers: bool) -> TrackerNow:
+        trouble = "" if answers else self.parts.announcer.trouble(address)
+        return TrackerNow(address=address.partition("#")[0], answers=answers, trouble=trouble)
 
     def _carried(self) -> Carried | None:
         if self.parts.carrying is None:

@@ -153,10 +153,9 @@ def _ports(ports: PortFacts) -> Iterable[Check]:
         return
     yield ok("daemon", "no peer runs here now")
     if ports.tcp:
-        yield failed(
-            "port",
-            PortTaken(f"nothing can listen on {ports.listen}", cause=ports.tcp, fix="axon-peer run --listen HOST:0"),
-        )
+        host = ports.listen.rpartition(":")[0]
+        fix = f"axon-peer run --listen {host}:0    (takes a free port)"
+        yield failed("port", PortTaken(f"nothing can listen on {ports.listen}", cause=ports.tcp, fix=fix))
     elif ports.udp:
         text = f"UDP {ports.listen} is not to be had ({ports.udp}); the DHT node takes another port"
         yield Check(
@@ -187,6 +186,7 @@ def _trackers(trackers: Sequence[TrackerFacts]) -> Iterable[Check]:
                 FindingState.WARN, "trackers", text, "nothing, if it was shut down: it is forgotten after a week"
             )
         elif tracker.trouble:
-            fix = "there: axon-tracker run    or, when it is gone for good, take it out of config.toml"
+            gone = "there: axon-tracker run    or, when it is gone for good, take it out of config.toml"
+            fix = tracker.fix or gone
             error = TrackerUnreachable(f"{tracker.name} does not answer", cause=tracker.trouble, fix=fix)
             yield failed("trackers", error)

@@ -68,6 +68,8 @@ class TrackerFacts:
     configured: bool
     """It stands in the settings; the peer learnt of it otherwise."""
     trouble: str = ""
+    fix: str = ""
+    """What would put it right, where the call itself tells."""
     rtt_s: float = 0.0
     clock_off_s: float = 0.0
     """Its clock minus ours."""

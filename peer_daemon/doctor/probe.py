@@ -200,5 +200,5 @@ async def _ask(address: str, configured: bool, clock: Clock) -> TrackerFacts:
         except TimeoutError:
             return dataclasses.replace(facts, trouble=f"no answer within {TRACKER_WITHIN_S:.0f} s")
         except AxonError as error:
-            return dataclasses.replace(facts, trouble=error.cause or error.message)
+            return dataclasses.replace(facts, trouble=error.cause or error.message, fix=error.fix)
     return dataclasses.replace(facts, rtt_s=health.rtt_s, clock_off_s=health.clock_off_s)

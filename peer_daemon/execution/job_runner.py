@@ -96,6 +96,8 @@ class JobRunner:
         self._worker: RunningWorker | None = None
         self._cores = 0
         self._handing_back: asyncio.Task[None] | None = None
+        self.handed_back = ""
+        """Why the owner wanted it back, for the owner's history; empty when nobody did."""
         self._handed_back_by = math.inf
         self._worker_fault = ""
         self._cut_off = False
@@ -172,10 +174,11 @@ class JobRunner:
         """Whether it ends because no receipt came for the work."""
         return self._progress.unpaid
 
-    def hand_back(self, reason: str, seconds: float) -> None:
+    def hand_back(self, reason: str, seconds: float, *, noted: str = "") -> None:
         """The owner wants the machine: the client has `seconds` to end the lease, then this side does."""
         by = time.monotonic() + seconds
         if by < self._handed_back_by:
+            self.handed_back = noted or reason
             self._handed_back_by = by
             if self._handing_back is not None:
                 self._handing_back.cancel()

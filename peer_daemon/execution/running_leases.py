@@ -66,10 +66,10 @@ class RunningLeases:
         before, self._idle = self._idle, {runner.lease.reservation for runner in self.runners if runner.idle_s}
         return before != self._idle
 
-    def hand_back(self, reason: str, seconds: float) -> None:
-        """End every lease within `seconds`; 0: at once."""
+    def hand_back(self, reason: str, seconds: float, *, noted: str = "") -> None:
+        """End every lease within `seconds`; 0: at once. Clients read `reason`, the owner's history `noted`."""
         for runner in self.runners:
-            runner.hand_back(reason, seconds)
+            runner.hand_back(reason, seconds, noted=noted)
 
     def hold_to(self, cores: int) -> None:
         """Each worker may use so many cores at most; 0: as many as its lease says."""

@@ -92,6 +92,18 @@ def checks_of_gpus(seen: SeenGpus, *, allowed: bool, no_power_limit: str = "") -
         yield ok("gpu", f"{other} is seen but not lent: jobs compute on NVIDIA's cards and on processors only")
 
 
+def gpu_words(seen: SeenGpus) -> str:
+    """For a line about the machine: "NVIDIA T4", "NVIDIA T4 (not lendable: ...)", "no NVIDIA GPU seen (...)"."""
+    if lent := lendable(seen):
+        return ", ".join(card.name for card in lent)
+    if seen.cards:
+        no_card = why_no_card(seen) or why_not_this(seen.cards[0], seen)
+        return f"{_named(seen.cards)} (cannot be lent: {no_card.why if no_card else 'none is free'})"
+    if seen.others:
+        return f"{', '.join(seen.others)} (cannot be lent: jobs compute on NVIDIA's cards and on processors only)"
+    return f"no GPU to lend ({seen.unseen})" if seen.unseen else "no GPU"
+
+
 def _named(cards: Iterable[SeenGpu]) -> str:
     return ", ".join(f"{card.name} with {card.memory_mb / 1024:.0f} GB" for card in cards)
 

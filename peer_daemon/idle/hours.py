@@ -16,7 +16,18 @@ from axonp2p.errors import SettingsError
 DAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
 _DAY_MINUTES = 24 * 60
 _WEEK_MINUTES = 7 * _DAY_MINUTES
-_ENTRY = re.compile(r"(?P<days>[A-Za-z][A-Za-z,\s-]*)?\s*(?:(?P<start>\d{1,2}:\d{2})\s*-\s*(?P<end>\d{1,2}:\d{2}))?")
+_TIME = r"\d{1,2}(?::\d{2})?\s*(?:am|pm)?"
+_ENTRY = re.compile(
+    rf"(?P<days>[A-Za-z][A-Za-z,\s-]*?)??\s*(?:(?P<start>{_TIME})\s*-\s*(?P<end>{_TIME})|(?P<part>evenings?|nights?))?",
+    re.I,
+)
+_FULL_NAMES = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
+_DAY_WORDS = {
+    **dict.fromkeys(("weekday", "weekdays"), "Mon-Fri"),
+    **dict.fromkeys(("weekend", "weekends"), "Sat,Sun"),
+    **dict.fromkeys(("daily", "every day"), "Mon-Sun"),
+}
+_PARTS = {"evening": ("18:00", "24:00"), "night": ("22:00", "08:00")}
 
 Stretch = tuple[int, int]
 """From one minute of the week up to another, Monday 00:00 being 0; the end is not part of it."""
@@ -86,8 +97,11 @@ def _stretches(entry: str) -> list[Stretch]:
     if found is None or not entry.strip():
         raise _not_understood(entry)
     start, end = 0, _DAY_MINUTES
-    if found["start"]:
-        start, end = _time(found["start"], entry), _time(found["end"], entry)
+    first_time, last_time = found["start"], found["end"]
+    if found["part"]:
+        first_time, last_time = _PARTS[found["part"].lower().rstrip("s")]
+    if first_time:
+        start, end = _time(first_time, entry), _time(last_time, entry)
         if start in (end, _DAY_MINUTES):
             raise _not_understood(entry)
         if end < start:
@@ -104,17 +118,35 @@ def _stretches(entry: str) -> list[Stretch]:
 def _days(text: str, entry: str) -> list[int]:
     """ "Mon-Wed,Sat" as numbers; "Fri-Mon" goes over the weekend."""
     days: list[int] = []
-    for part in text.split(","):
-        ends = [name.strip().capitalize() for name in part.split("-")]
-        if len(ends) > 2 or not all(name in DAYS for name in ends):
+    meant = _DAY_WORDS.get(" ".join(text.lower().split()), text)
+    for part in meant.split(","):
+        ends = [_day(name, entry) for name in part.split("-")]
+        if len(ends) > 2:
             raise _not_understood(entry)
-        first, last = DAYS.index(ends[0]), DAYS.index(ends[-1])
-        days += [(first + step) % 7 for step in range((last - first) % 7 + 1)]
+        days += [(ends[0] + step) % 7 for step in range((ends[-1] - ends[0]) % 7 + 1)]
     return days
 
 
+def _day(text: str, entry: str) -> int:
+    """ "Mon", "mo", "Mondays": two letters and more of one name."""
+    name = text.strip().lower()
+    name = name.removesuffix("s") if name.endswith("days") else name
+    found = [place for place, full in enumerate(_FULL_NAMES) if len(name) >= 2 and full.startswith(name)]
+    if len(found) != 1:
+        raise _not_understood(entry)
+    return found[0]
+
+
 def _time(text: str, entry: str) -> int:
-    hours, minutes = map(int, text.split(":"))
+    """ "18:00", "18", "6pm" as minutes of the day."""
+    plain = text.strip().lower()
+    half = plain[-2:] if plain[-2:] in ("am", "pm") else ""
+    clock, _, past = plain.removesuffix(half).strip().partition(":")
+    hours, minutes = int(clock), int(past or 0)
+    if half:
+        if not 1 <= hours <= 12:
+            raise _not_understood(entry)
+        hours = hours % 12 + (12 if half == "pm" else 0)
     if minutes > 59 or hours * 60 + minutes > _DAY_MINUTES:
         raise _not_understood(entry)
     return hours * 60 + minutes

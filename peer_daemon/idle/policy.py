@@ -19,6 +19,8 @@ from peer_daemon.idle.reasons import Reason, reasons, set_of
 FIRST_QUIET_S = 10.0
 LONGEST_QUIET_S = 300.0
 FLAP_S = 600.0
+_BUSY_SHARE = 0.25
+"""Of all cores; with no limit it is still worth saying that other programs are busy."""
 _SETTLED = frozenset({Why.HOURS, Why.IN_USE})
 
 
@@ -69,13 +71,14 @@ class IdlePolicy:
         limit, share = set_of(readings, self.settings).others_cpu, readings.others_cpu
         self._busy.look(now, share, limit)
         names = f": {', '.join(readings.busiest)}" if readings.busiest else ""
+        who = "other programs use" if len(readings.busiest) > 1 else "another program uses"
         average = self._busy.keeps(limit) if waiting else None
         if (waiting and limit < 1 and share > limit) or (not waiting and self._busy.stops(share, limit)):
-            sentence = f"another program uses {_percent(share)} % CPU (limit {_percent(limit)} %){names}"
+            sentence = f"{who} {_percent(share)} % CPU (limit {_percent(limit)} %){names}"
             return Reason(Why.BUSY, sentence), average is None
         if average is not None:
             go_on = f"jobs go on below {_percent(RESUME_BELOW * limit)} %"
-            sentence = f"another program used {_percent(average)} % CPU just now ({go_on}){names}"
+            sentence = f"{who.removesuffix('s')}d {_percent(average)} % CPU just now ({go_on}){names}"
             return Reason(Why.BUSY, sentence, lingers=True), False
         return None, False
 
@@ -122,7 +125,13 @@ class IdlePolicy:
         if self._stopped_by is not None:
             self._stopped_by, self._went_on_at = None, now
         self._frozen_since = self._handed_back = None
-        return Decision(Act.RUN, Why.FREE, "nothing else needs the machine", set_of(readings, self.settings).cores)
+        limit = set_of(readings, self.settings).others_cpu
+        sentence = "nothing else needs the machine"
+        if readings.others_cpu > limit or (limit >= 1 and readings.others_cpu > _BUSY_SHARE):
+            sentence = f"other programs use {_percent(readings.others_cpu)} % CPU, and your limit allows it"
+            if limit < 1:
+                sentence = f"other programs use {_percent(readings.others_cpu)} % CPU for a moment"
+        return Decision(Act.RUN, Why.FREE, sentence, set_of(readings, self.settings).cores)
 
 
 def _percent(share: float) -> int:

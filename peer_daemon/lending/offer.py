@@ -24,6 +24,8 @@ MOST_PACKAGES = 24
 MOST_REFUSES = 120
 MOST_DATASETS = 16
 MOST_DATASET_BYTES = 128
+_OURS, _TOOLS = "axonp2p", ("test", "browser")
+"""Our own distribution, and the extras of it that no job is served by."""
 _ALWAYS = ("torch", "numpy", "safetensors")
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,31}")
 _ANIMALS = (
@@ -49,6 +51,30 @@ class MeasuredMachine:
     """Version of the kernel's Landlock; 0: it has none."""
     platform: str = ""
     """`wheels.platforms.Platform` as text; empty: no wheels run here."""
+
+
+def check_fits(
+    machine: MeasuredMachine,
+    *,
+    cores: int | None = None,
+    memory_mb: int | None = None,
+    disk_mb: int | None = None,
+    fix: str = "axon-peer limits    shows what there is",
+) -> None:
+    """Raise `SettingsError` when more is promised to a job than the machine has; None: not said."""
+    if cores is not None and not 0 < cores <= machine.cores:
+        raise SettingsError(f"cores: this computer has {machine.cores}, not {cores}", fix=fix)
+    for name, asked, there, has in (
+        ("memory", memory_mb, machine.memory_mb, "this computer has"),
+        ("disk", disk_mb, machine.disk_mb, "free here:"),
+    ):
+        if asked is not None and not 0 < asked <= there:
+            raise SettingsError(f"{name}: {has} {size_text(there)}, not {size_text(asked)}", fix=fix)
+
+
+def size_text(mebibytes: int) -> str:
+    """So that `axon-peer setup` understands it again."""
+    return f"{mebibytes / 1024:.3g} GB" if mebibytes >= 1024 else f"{mebibytes} MB"
 
 
 @dataclass(frozen=True)
@@ -149,14 +175,19 @@ def _wheels_taken(platform: str, wheels: str) -> dict[str, Any]:
 def packages_worth_naming(installed: Iterable[Distribution]) -> dict[str, str]:
     """Name and version of what jobs may ask for: what nothing else needs, and what every job needs; most needed first.
 
-    The rest follows from these, and a row has room for few.
+    The rest follows from these, and a row has room for few. What strangers read is what jobs are served by: tools with
+    which somebody works on Axon itself are nobody's business.
     """
     versions: dict[str, str] = {}
     needed: set[str] = set()
+    tools: set[str] = set()
     for one in installed:
         # The first on the path is the one that is imported.
         if versions.setdefault(_normal(one.name), one.version) == one.version:
             needed.update(_required(one.requires))
+            if _normal(one.name) == _OURS:
+                tools.update(name for extra in _TOOLS for name in _required(one.requires, extra))
+    needed |= tools
     named = [name for name in _ALWAYS if name in versions]
     named += sorted(name for name in versions if name not in needed and name not in _ALWAYS and name != "pip")
     return {name[:64]: versions[name][:64] for name in named}
@@ -198,13 +229,13 @@ def with_gflops(machine: MeasuredMachine, gflops: float) -> MeasuredMachine:
     return replace(machine, gflops=round(gflops, 2))
 
 
-def _required(requirements: Iterable[str]) -> Iterable[str]:
+def _required(requirements: Iterable[str], extra: str = "") -> Iterable[str]:
     for text in requirements:
         try:
             requirement = Requirement(text)
         except InvalidRequirement:
             continue  # somebody else's broken metadata: then it names nothing
-        if requirement.marker is None or requirement.marker.evaluate({"extra": ""}):
+        if requirement.marker is None or requirement.marker.evaluate({"extra": extra}):
             yield _normal(requirement.name)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from peer_daemon.control.status import State
 from peer_daemon.idle.decision import Act, Decision, Why
@@ -32,12 +32,42 @@ class EffectiveState:
     cores: int = 0
     """As in `Decision`."""
     until: float | None = None
+    for_clients: str = ""
+    """Why no work runs, for the clients of jobs: nothing of what the owner does with the machine."""
 
 
 def effective_state_of(
     decision: Decision, wanted: StandingOrders, *, no_sandbox: str, jobs: int, until_text: str = ""
 ) -> EffectiveState:
     """`no_sandbox` says why no job can run here, `jobs` how many do, `until_text` when a pause ends, for people."""
+    state = _for_the_owner(decision, wanted, no_sandbox, jobs, until_text)
+    lasting = f" until {until_text}" if until_text and state.why is Why.PAUSED else ""
+    return replace(state, for_clients=_FOR_CLIENTS[state.why] + lasting)
+
+
+_FOR_CLIENTS = {
+    Why.FREE: "nothing else needs the machine",
+    Why.BUSY: "its owner's programs need the processor",
+    Why.PROGRAM: "a program that has the machine for itself runs",
+    Why.IN_USE: "its owner lends it at other times",
+    Why.FULL_SCREEN: "a program of its owner fills the screen",
+    Why.MEMORY: "its owner's programs need the memory",
+    Why.DISK: "its disk is almost full",
+    Why.BATTERY: "it runs on battery",
+    Why.HOT: "its processor is too hot",
+    Why.HOURS: "it is outside the hours in which its owner lends it",
+    Why.METERED: "its network costs by the byte",
+    Why.NETWORK: "its owner's programs need the network",
+    Why.PAUSED: "its owner paused it",
+    Why.FINISHING: "its owner lets it finish this round, then pauses it",
+    Why.NO_SANDBOX: "it has no sandbox for jobs",
+}
+"""Clients are strangers: names of programs, hours and figures stay with the owner."""
+
+
+def _for_the_owner(
+    decision: Decision, wanted: StandingOrders, no_sandbox: str, jobs: int, until_text: str
+) -> EffectiveState:
     if no_sandbox:
         return EffectiveState("refused", Why.NO_SANDBOX, no_sandbox, Act.HAND_BACK, takes_work=False)
     if wanted.paused:

@@ -126,23 +126,24 @@ class IdleSupervisor:
 
     async def _follow(self, effective_state: EffectiveState) -> None:
         supervised = self._with
-        if supervised.lending.refuse(self._no_room() if effective_state.takes_work else effective_state.sentence):
+        if supervised.lending.refuse(self._no_room() if effective_state.takes_work else effective_state.for_clients):
             await supervised.offer_changed()
         if effective_state.act is Act.RUN:
             supervised.running_leases.hold_to(effective_state.cores)
             await supervised.running_leases.let_go_on()
             if effective_state.state == "finishing":
-                supervised.running_leases.hand_back(effective_state.sentence, FINISH_WITHIN_S)
+                supervised.running_leases.hand_back(
+                    effective_state.for_clients, FINISH_WITHIN_S, noted=effective_state.sentence
+                )
             return
         if effective_state.act is Act.WAIT:
-            await supervised.running_leases.stop_all(effective_state.sentence)
+            await supervised.running_leases.stop_all(effective_state.for_clients)
             return
         # One core at idle priority for some seconds more, so that a client whose only peer this is can fetch the state.
         supervised.running_leases.hold_to(1)
         await supervised.running_leases.let_go_on()
-        supervised.running_leases.hand_back(
-            effective_state.sentence, MEMORY_BACK_WITHIN_S if effective_state.why is Why.MEMORY else BACK_WITHIN_S
-        )
+        within_s = MEMORY_BACK_WITHIN_S if effective_state.why is Why.MEMORY else BACK_WITHIN_S
+        supervised.running_leases.hand_back(effective_state.for_clients, within_s, noted=effective_state.sentence)
 
     def _no_room(self) -> str:
         """Why no second job may begin beside one that runs; empty when there is room."""

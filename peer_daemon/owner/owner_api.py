@@ -23,6 +23,8 @@ from peer_daemon.control.status import (
 )
 from peer_daemon.earnings.earnings import Earnings
 from peer_daemon.execution.job_runner import JobRunner
+from peer_daemon.gpus.gpu_lending import checks_of_gpus
+from peer_daemon.gpus.seen_gpus import SeenGpus
 from peer_daemon.idle.readings import Readings
 from peer_daemon.lending.offer import MeasuredMachine
 from peer_daemon.owner.idle_supervisor import IdleSupervisor, Supervised
@@ -83,8 +85,8 @@ class OwnerApi:
             until=effective_state.until,
             findable=bool(network.address),
             now=now,
-            jobs=[_job(runner, now) for runner in self._supervised.running_leases.runners],
-            machine=_machine(myself.machine, idle_supervisor.readings),
+            jobs=[_job(runner, now, myself.machine.gpus) for runner in self._supervised.running_leases.runners],
+            machine=_machine(myself.machine, idle_supervisor.readings, lends_gpu=self._settings.gpu),
             limits=_limits(self._settings, self._supervised),
             credits=self._earnings.credits(now),
             done=self._earnings.done(),
@@ -113,7 +115,7 @@ class OwnerApi:
 
     async def change_limits(self, asked: LimitsAsked) -> None:
         """Change what is allowed, in config.toml and at once. Raises `SettingsError`."""
-        changed = await asyncio.to_thread(change_limits, self._myself.home, self._settings, asked)
+        changed = await asyncio.to_thread(change_limits, self._myself.home, self._settings, asked, self._myself.machine)
         self._settings_changed(changed)
         self._settings = changed
         await self._idle_supervisor.happened("limits", "the limits were changed")
@@ -135,7 +137,7 @@ class OwnerApi:
         await self._idle_supervisor.look()
 
 
-def _job(runner: JobRunner, now: float) -> JobNow:
+def _job(runner: JobRunner, now: float, gpus: SeenGpus) -> JobNow:
     lease, used = runner.lease, runner.usage()
     return JobNow(
         job=lease.job,
@@ -148,10 +150,12 @@ def _job(runner: JobRunner, now: float) -> JobNow:
         cpu_seconds=round(used.cpu_seconds, 1),
         round=runner.rounds,
         frozen=runner.suspension.frozen,
+        gpu=next((card.name for card in gpus.cards if lease.gpu and card.uuid == lease.gpu.uuid), ""),
     )
 
 
-def _machine(machine: MeasuredMachine, readings: Readings) -> MachineNow:
+def _machine(machine: MeasuredMachine, readings: Readings, *, lends_gpu: bool) -> MachineNow:
+    gpus = checks_of_gpus(machine.gpus, allowed=lends_gpu) if machine.gpus.cards or machine.gpus.others else ()
     return MachineNow(
         cores=machine.cores,
         memory_mb=machine.memory_mb,
@@ -162,6 +166,7 @@ def _machine(machine: MeasuredMachine, readings: Readings) -> MachineNow:
         battery_percent=readings.battery_percent,
         temperature_c=readings.temperature_c,
         input_idle_s=readings.input_idle_s,
+        gpus=[check.text for check in gpus],
     )
 
 
@@ -175,6 +180,9 @@ def _limits(settings: PeerSettings, supervised: Supervised) -> LimitsNow:
         hours=list(settings.hours),
         on_battery=settings.on_battery,
         others_cpu=settings.in_use.others_cpu,
+        yield_to=list(settings.yield_to),
+        in_use_run=settings.in_use.run,
+        in_use_cores=settings.in_use.cores,
     )
 
 

@@ -16,7 +16,8 @@ from peer_daemon.control.status import (
     NetworkNow,
     Status,
 )
-from peer_daemon.page.words import WORDS, credit, duration, mebibytes, proof
+from peer_daemon.page.headline import headline
+from peer_daemon.page.words import credit, duration, mebibytes, proof
 
 Local = Callable[[float], datetime]
 """From Unix seconds to what the clock on the wall shows."""
@@ -31,13 +32,15 @@ def local_time(at: float) -> datetime:
 
 def status_text(status: Status, local: Local) -> str:
     """All of it, a subject a line."""
-    state = f"{WORDS[status.state]}   since {when(status.since, status.now, local)}"
+    first = headline(status)
+    state = f"{first.word}   since {when(status.since, status.now, local)}"
     if status.until is not None:
         state += f" until {when(status.until, status.now, local)}"
-    rows = [(status.name, state), ("", status.sentence)]
+    rows = [(status.name, state), ("", first.sentence), *([("fix", first.fix)] if first.fix else [])]
     rows += [("job", _job_text(job)) for job in status.jobs]
     rows += [
         ("machine", _machine_text(status.machine)),
+        *(("gpu", text) for text in status.machine.gpus),
         ("limits", f"{_size_text(status)}, {_when_text(status.limits)}"),
         ("credits", _credits_text(status)),
         *(("ledger", text) for text in _ledger_texts(status, local)),
@@ -51,7 +54,8 @@ def status_text(status: Status, local: Local) -> str:
 
 def state_sentence(status: Status) -> str:
     """ "READY: no job wants this machine now"."""
-    return f"{WORDS[status.state]}: {status.sentence}"
+    first = headline(status)
+    return f"{first.word}: {first.sentence}"
 
 
 def paused_text(before: Status, after: Status, local: Local, *, resume: str) -> str:
@@ -82,6 +86,8 @@ def limits_text(status: Status) -> str:
         ("--hours", ", ".join(limits.hours) or "any", "local time"),
         ("--on-battery" if limits.on_battery else "--no-battery", "", _battery_text(limits)),
         ("--others-cpu", f"{limits.others_cpu} %", _others_text(limits)),
+        ("--yield-to", ", ".join(limits.yield_to) or "none", "programs that have the machine for themselves"),
+        ("--in-use" if limits.in_use_run else "--no-in-use", "", _in_use_text(limits)),
     ]
     names, values = (max(len(row[column]) for row in rows) for column in (0, 1))
     return "\n".join(f"{name:<{names}}  {value:<{values}}  {means}" for name, value, means in rows)
@@ -95,9 +101,10 @@ def when(at: float, now: float, local: Local) -> str:
 
 def _job_text(job: JobNow) -> str:
     done = f"{plural(job.round, 'round')} accepted"
-    frozen = ", stands still until the machine is free" if job.frozen else ""
+    frozen = ", paused until the machine is free" if job.frozen else ""
     used = f"{plural(job.cores, 'core')}, {mebibytes(job.memory_mb)} of {mebibytes(job.memory_limit_mb)}"
-    return f"{job.job} for {job.client}: {done}, {used}{frozen}"
+    gpu = f", {job.gpu}" if job.gpu else ""
+    return f"{job.job} for {job.client}: {done}, {used}{gpu}{frozen}"
 
 
 def _machine_text(machine: MachineNow) -> str:
@@ -125,6 +132,13 @@ def _when_text(limits: LimitsNow) -> str:
 
 def _battery_text(limits: LimitsNow) -> str:
     return "also on battery" if limits.on_battery else "never on battery"
+
+
+def _in_use_text(limits: LimitsNow) -> str:
+    if not limits.in_use_run:
+        return "never while somebody uses this machine"
+    cores = f", on {plural(limits.in_use_cores, 'core')} then (--in-use-cores)" if limits.in_use_cores else ""
+    return f"also while somebody uses this machine{cores}"
 
 
 def _others_text(limits: LimitsNow) -> str:

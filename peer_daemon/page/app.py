@@ -14,6 +14,7 @@ from aiohttp.typedefs import Handler, Middleware
 from axonp2p.console import error_json
 from axonp2p.errors import PortTaken, Refused, SettingsError
 from axonp2p.transport.address import join_host_port
+from axonp2p.transport.http.own_page import LOOK
 from peer_daemon.control.api import add_api
 from peer_daemon.control.status import HistoryTold, State, Status
 from peer_daemon.control.steering import Steering
@@ -23,10 +24,11 @@ from peer_daemon.page.token import kept_token, write_address
 
 STATIC = Path(__file__).parent / "static"
 FILES = {
-    "page.css": "text/css",
-    "page.js": "text/javascript",
-    "vendored/uPlot.min.js": "text/javascript",
-    "vendored/uPlot.min.css": "text/css",
+    "look.css": (LOOK, "text/css"),
+    "page.css": (STATIC / "page.css", "text/css"),
+    "page.js": (STATIC / "page.js", "text/javascript"),
+    "vendored/uPlot.min.js": (STATIC / "vendored" / "uPlot.min.js", "text/javascript"),
+    "vendored/uPlot.min.css": (STATIC / "vendored" / "uPlot.min.css", "text/css"),
 }
 """All that is served from the disk; nothing else of the folder is."""
 HEAD_BYTES = 8 * 1024
@@ -102,9 +104,8 @@ def _render(status: Status, told: HistoryTold) -> str:
 
 
 async def _file(request: web.Request) -> web.StreamResponse:
-    name = request.path.removeprefix("/static/")
-    headers = {"Content-Type": f"{FILES[name]}; charset=utf-8", "Cache-Control": "no-cache"}
-    return web.FileResponse(STATIC / name, headers=headers)
+    file, kind = FILES[request.path.removeprefix("/static/")]
+    return web.FileResponse(file, headers={"Content-Type": f"{kind}; charset=utf-8", "Cache-Control": "no-cache"})
 
 
 async def _icon(request: web.Request) -> web.Response:

@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from peer_daemon.control.status import Status
-
-MENDING = "; to fix it: "
+from peer_daemon.page.headline import headline, why_not_findable
 
 
 @dataclass(frozen=True)
@@ -24,8 +23,7 @@ def banners(status: Status) -> list[Banner]:
     """The worst first; empty as a rule."""
     found = []
     if status.state == "refused":
-        # The sandbox's diagnosis ends with the command that mends it, where it knows one.
-        fix = status.sentence.partition(MENDING)[2]
+        fix = headline(status).fix
         found.append(
             Banner(
                 "bad",
@@ -41,8 +39,7 @@ def banners(status: Status) -> list[Banner]:
             Banner(
                 "bad",
                 "Not findable: nobody can send this peer work",
-                "No tracker and no DHT node has taken its announcement. "
-                + ("It tries again by itself." if named else "It knows no tracker."),
+                f"{_capital(why_not_findable(status))}. It tries again by itself.",
                 "axon-peer doctor" if named else "axon-peer run --tracker URL",
                 "Is this computer online?" if named else "URL is what axon-tracker run prints.",
             )
@@ -60,9 +57,8 @@ def banners(status: Status) -> list[Banner]:
     return found
 
 
-def without_mending(sentence: str) -> str:
-    """What is wrong, without the command that mends it."""
-    return sentence.partition(MENDING)[0]
+def _capital(sentence: str) -> str:
+    return sentence[:1].upper() + sentence[1:]
 
 
 def _port(address: str) -> str:

@@ -16,8 +16,7 @@ from axonp2p.transport.http.own_page import why_not_ours
 TOKEN_HEADER = "X-Axon-Token"  # noqa: S105 -- the header's name
 LOOKS = frozenset({"GET", "HEAD"})
 HEADERS = {
-    "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; "
-    "connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
+    "Content-Security-Policy": own_page.POLICY,
     **own_page.HEADERS,
 }
 """On every answer. Static files replace the last one: nothing private stands in them."""

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 from peer_daemon.control.status import HistoryTold, Status
 from peer_daemon.page import picture, words
-from peer_daemon.page.banners import banners, without_mending
+from peer_daemon.page.banners import banners
+from peer_daemon.page.headline import headline
 
 if TYPE_CHECKING:
     from jinja2 import Template
@@ -63,11 +64,11 @@ def page(status: Status, told: HistoryTold, local: picture.Local) -> str:
     drawn = picture.stretches(picture.up_to_now(told, status), since, status.now)
     today = local(status.now).date()
     days = status.credits.days
+    first = headline(status)
     context: dict[str, Any] = {
         "status": status,
-        "word": words.WORDS[status.state],
-        "sign": picture.sign(status.state),
-        "sentence": without_mending(status.sentence),
+        "headline": first,
+        "sign": picture.sign(first.look),
         "banners": banners(status),
         "ribbon": Ribbon(
             drawn=drawn,

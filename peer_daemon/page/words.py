@@ -37,9 +37,9 @@ def mebibytes(amount: int | None) -> str:
 
 
 def credit(amount: float) -> str:
-    """Cobblestones, with so many digits as say something."""
+    """Cobblestones, with so many digits as say something: a first job earns less than a thousandth."""
     if 0 < amount < 0.05:
-        return "<0.1"
+        return f"{amount:.2g}" if amount >= 0.0001 else "<0.0001"
     return f"{amount:,.1f}" if amount < 10_000 else f"{amount:,.0f}"
 
 

@@ -15,7 +15,7 @@ from axonp2p.settings import PeerSettings
 from axonp2p.transport.address import PinnedAddress
 from axonp2p.units import mebibytes_of
 from peer_daemon.idle.hours import Hours
-from peer_daemon.lending.offer import MeasuredMachine
+from peer_daemon.lending.offer import MeasuredMachine, check_fits, size_text
 
 _PART = re.compile(r"(\d+(?:\.\d+)?)\s*(%|[a-z]*)\s*(?:of\s+)?(?:the\s+)?([a-z]*)")
 _BATTERY = re.compile(r"(?:also|even)?\s*on battery")
@@ -32,7 +32,7 @@ class Amounts:
 
     def __str__(self) -> str:
         cores = f"{self.cores} core{'' if self.cores == 1 else 's'}"
-        return f"{cores}, {_size(self.memory_mb)} memory, {_size(self.disk_mb)} disk"
+        return f"{cores}, {size_text(self.memory_mb)} memory, {size_text(self.disk_mb)} disk"
 
 
 @dataclass(frozen=True)
@@ -69,13 +69,19 @@ def usual_amounts(machine: MeasuredMachine, settings: PeerSettings) -> Amounts:
 def amounts(text: str, machine: MeasuredMachine, usual: Amounts) -> Amounts:
     """ "1 core, 4 GB memory, 10 GB disk", any part of it, or "50 %"; what is not said is as `usual`.
 
+    A size that says no more is the memory; a second one the disk.
     Raises `SettingsError` for what is not understood, and for more than the machine has.
     """
     cores, memory, disk = usual.cores, usual.memory_mb, usual.disk_mb
+    unnamed = ["memory", "disk"]
     for part in filter(None, (part.strip().lower() for part in text.split(","))):
         found = _PART.fullmatch(part)
         number, unit, what = found.groups() if found else ("0", "", "")
         size = mebibytes_of(number + unit) if unit.endswith("b") else None
+        if size is not None and not what and unnamed:
+            what = unnamed[0]
+        if what in unnamed:
+            unnamed.remove(what)
         if unit == "%" and what in ("", "cores"):
             cores = max(1, round(machine.cores * float(number) / 100))
             memory = memory if what else round(machine.memory_mb * float(number) / 100)
@@ -87,12 +93,11 @@ def amounts(text: str, machine: MeasuredMachine, usual: Amounts) -> Amounts:
             disk = size
         else:
             raise SettingsError(f"{part!r} is not understood", fix=str(usual))
-    for name, asked, there in (("core", cores, machine.cores), ("memory", memory, machine.memory_mb)):
-        if not 0 < asked <= there:
-            raise SettingsError(f"{name}: this computer has {there}, not {asked}", fix=str(usual))
-    if not 0 < disk <= machine.disk_mb:
-        raise SettingsError(f"disk: {_size(machine.disk_mb)} are free, not {_size(disk)}", fix=str(usual))
+    check_fits(machine, cores=cores, memory_mb=memory, disk_mb=disk, fix=str(usual))
     return Amounts(cores, memory, disk)
+
+
+_HOURS = "Mon-Fri 18:00-08:00; Sat,Sun     or: weekdays evenings; weekends     or: any"
 
 
 def times(text: str) -> Times:
@@ -103,7 +108,10 @@ def times(text: str) -> Times:
     parts = [part.strip() for part in text.split(";") if part.strip()]
     battery = [part for part in parts if part.lower().endswith("battery")]
     hours = tuple(part for part in parts if part not in battery and part.lower() not in _ANY)
-    Hours.parse(list(hours))
+    try:
+        Hours.parse(list(hours))
+    except SettingsError as error:
+        raise SettingsError(error.message, cause=error.cause, fix=_HOURS) from error
     for part in battery:
         if not _BATTERY.fullmatch(part.lower()) and part.lower() not in ("never on battery", "not on battery"):
             raise SettingsError(f"{part!r} is not understood", fix="also on battery, or: never on battery")
@@ -122,11 +130,6 @@ def yes_or_no(text: str) -> bool:
     if word not in ("yes", "y", "no", "n"):
         raise SettingsError(f"{text!r} is not understood", fix="yes, or: no")
     return word.startswith("y")
-
-
-def _size(mebibytes: int) -> str:
-    """So that `amounts` understands it again."""
-    return f"{mebibytes / 1024:.3g} GB" if mebibytes >= 1024 else f"{mebibytes} MB"
 
 
 _HEAD = "Written by axon-peer setup. Everything that can be set: docs/settings.md"

@@ -281,7 +281,7 @@ async def test_it_tells_how_it_is(trackers: Trackers, tmp_path: Path):
     async with aiohttp.ClientSession() as client:
         async with client.get(f"{tracker.address.url}/v1/health", ssl=False) as response:
             health = await response.json()
-        async with client.get(f"{tracker.address.url}/metrics", ssl=False) as response:
+        async with client.get(tracker.metrics) as response:
             metrics = await response.text()
     assert health.keys() == {"tracker", "version", "protocol", "alive", "receipts", "trouble", "time", "you"}
     assert abs(health["time"] - time.time()) < 5

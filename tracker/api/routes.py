@@ -26,7 +26,7 @@ from axonp2p.table.records import LEAST_PING_S, QUERY_LIMIT, Announced, Contacts
 from axonp2p.table.tracker_client import CONTACTS_PATH
 from axonp2p.transport.address import plain_address, source_of
 from axonp2p.transport.flow.rate_limit import BURST, RateLimit
-from axonp2p.transport.http.http_replies import add_ping, errors_as_refusals, read_message, reply
+from axonp2p.transport.http.http_replies import CODE, add_ping, errors_as_refusals, read_message, reply
 from axonp2p.wire.codec import PROTOCOL_VERSION
 from axonp2p.wire.envelope import ENVELOPE_OVERHEAD, Signed
 from tracker.api.metrics import Metrics
@@ -97,7 +97,6 @@ class Routes:
         app.router.add_post("/v1/balances", self.balances)
         app.router.add_get(CONTACTS_PATH, self.contacts)
         app.router.add_get("/v1/health", self.health)
-        app.router.add_get("/metrics", _page_of(metrics))
         add_ping(app)
         for add_routes in extra:
             add_routes(app)
@@ -205,14 +204,6 @@ def _address(request: web.Request) -> str:
     return plain_address(request.remote or "")
 
 
-def _page_of(metrics: Metrics) -> Handler:
-    async def page(request: web.Request) -> web.Response:
-        body, content_type = metrics.page()
-        return web.Response(body=body, headers={"Content-Type": content_type})
-
-    return page
-
-
 def _counted(metrics: Metrics) -> Middleware:
     @web.middleware
     async def counted(request: web.Request, handler: Handler) -> web.StreamResponse:
@@ -221,7 +212,7 @@ def _counted(metrics: Metrics) -> Middleware:
         path = resource.canonical if resource is not None else "other"
         began = perf_counter()
         response = await handler(request)
-        metrics.answered(path, response.status, perf_counter() - began)
+        metrics.answered(path, response.status, perf_counter() - began, response.get(CODE, ""))
         return response
 
     return counted

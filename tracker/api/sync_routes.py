@@ -136,8 +136,12 @@ class SyncRoutes:
         self._limit.take(request.remote or "", self._clock.monotonic(), cost)
 
     async def _status(self, request: web.Request) -> web.Response:
+        return web.Response(body=msgspec.json.encode(self.status()), content_type="application/json")
+
+    def status(self) -> TrackerStatus:
+        """Of this tracker and the others. Raises `Busy` while it starts."""
         sync, now = self._sync(), self._clock.now()
-        status = TrackerStatus(
+        return TrackerStatus(
             tracker=sync.own.peer,
             address=sync.own.address,
             alive=self._replica.index.alive(now),
@@ -145,7 +149,6 @@ class SyncRoutes:
             time=now,
             trackers=[_state(sync, known, now, self.says_of_log(known.tracker)) for known in sync.book],
         )
-        return web.Response(body=msgspec.json.encode(status), content_type="application/json")
 
 
 def _state(sync: Synchronisation, known: KnownTracker, now: float, log: str) -> OtherState:

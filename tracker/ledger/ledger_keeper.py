@@ -34,7 +34,7 @@ from tracker.ledger.backed_credit import BackedCredit
 from tracker.ledger.first_sight import stored_among, without_ground
 from tracker.ledger.intake import NOBODY, Budget, ListedMachine, TrackerTrust, check_number, check_stranger
 from tracker.ledger.known_reservations import Brought, KnownReservation, KnownReservations, open_tokens
-from tracker.ledger.voidings import open_handed_in, store_voiding, tell_evidence
+from tracker.ledger.voidings import count_convictions, open_handed_in, store_voiding, tell_evidence
 from tracker.storage.database import Database
 from tracker.storage.index_mending import mend_newest
 from tracker.storage.log_store import HALVES, HALVES_THAT_STAND, Appender, LoggedReceipt, TakenBack
@@ -213,6 +213,10 @@ class LedgerKeeper:
             if not handed_in.relayed:
                 self.on_news()
         return kept
+
+    async def convictions(self) -> int:
+        """How many are kept."""
+        return await self._database.read(count_convictions)
 
     async def evidence(self, sha256: bytes) -> EvidenceTold:
         """Of a conviction that is kept. Raises `NotFound`."""

@@ -79,6 +79,13 @@ def store_voiding(
     return VoidingKept(new=True), taken_back
 
 
+def count_convictions(database: sqlite_utils.Database) -> int:
+    """How many entries of the log are convictions."""
+    found = database.execute("SELECT count(*) FROM receipts INDEXED BY receipts_voiding WHERE counts = -1")
+    count: int = found.fetchone()[0]
+    return count
+
+
 def handed_in_again(database: sqlite_utils.Database, number: int) -> VoidingHandedIn | None:
     """A stored one, for another tracker; None when it, or its evidence, is damaged or lacking."""
     try:

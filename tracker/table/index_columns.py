@@ -129,6 +129,13 @@ class Columns:
         """How many rows are valid and not withdrawn."""
         return int(np.count_nonzero(self.column("alive_until") > np.uint32(_seconds(now))))
 
+    def counts(self, now: float) -> tuple[int, int, int]:
+        """How many rows are idle, can be found, and are valid, each among the next."""
+        second = np.uint32(_seconds(now))
+        names = ("idle_until", "found_until", "alive_until")
+        idle, found, alive = (int(np.count_nonzero(self.column(name) > second)) for name in names)
+        return idle, found, alive
+
     def fitting(self, need: Need, profiles: Mask, now: float) -> Places:
         """The places of rows that can be found and meet `need`; `profiles` says which profiles do."""
         second = np.uint32(_seconds(now))

@@ -45,6 +45,25 @@ class RowsAnswer:
     alive: int
 
 
+@dataclass(frozen=True)
+class PeerCounts:
+    """Rows by what they are good for."""
+
+    ready: int = 0
+    """Can be found and have a free slot."""
+    busy: int = 0
+    """Can be found; all slots are taken, or their owners take no work now."""
+    unreachable: int = 0
+    """Announced, but without an address or a relay at which anybody could reach them."""
+    gone: int = 0
+    """Remembered only: withdrawn, expired, or silent when they were called."""
+
+    @property
+    def alive(self) -> int:
+        """Those that are announced."""
+        return self.ready + self.busy + self.unreachable
+
+
 class Entry(NamedTuple):
     """All that is kept of a row: its place, its signature and signed bytes, its facts and words."""
 
@@ -114,6 +133,11 @@ class TableIndex:
     def alive(self, now: float) -> int:
         """How many peers have a row that is valid and not withdrawn."""
         return self._columns.alive(now)
+
+    def counts(self, now: float) -> PeerCounts:
+        """Rows by what they are good for: looks at all of them, some thousands in a microsecond."""
+        ready, found, alive = self._columns.counts(now)
+        return PeerCounts(ready, found - ready, alive - found, len(self._places) - alive)
 
     # --- what comes and goes
 

@@ -26,13 +26,16 @@ from axonp2p.errors import (
 )
 from axonp2p.logs import get_logger
 from axonp2p.transport.http.http_caller import CONTENT_TYPE, PING_PATH
-from axonp2p.transport.messages import refusal_of
+from axonp2p.transport.messages import Refusal, refusal_of
 from axonp2p.wire.codec import Message, decode_as, encode
 
 log = get_logger(__name__)
 
 T = TypeVar("T")
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
+
+SERVER = "axon"
+"""What answers say of the program: not which version of which library reads what strangers send."""
 
 BODY_WITHIN_S = 10.0
 """How long a caller may take to send a body, in seconds."""
@@ -117,23 +120,44 @@ async def errors_as_refusals(request: web.Request, handler: Handler) -> web.Stre
         return _refuse(request, error)
     except web.HTTPException as error:
         reason = f"{request.method} {request.path[:100]}: {error.reason.lower()}"
-        return reply(refusal_of(NotFound(reason) if error.status == 404 else Refused(reason)), error.status)
+        refused = NotFound(reason) if error.status == 404 else Refused(reason)
+        return _refusal(request, refusal_of(refused), error.status)
     except Exception:
         log.exception("a request failed", path=request.path[:100])
-        return reply(_INTERNAL, 500)
+        return _refusal(request, _INTERNAL, 500)
+
+
+CODE = web.ResponseKey("code", str)
+"""On an answer that refuses: the code of docs/errors.md."""
+
+
+def _refusal(request: web.Request, refusal: Refusal, status: int) -> web.Response:
+    """For programs as a message; for a browser, which would save that as a file, as words."""
+    if "text/html" in request.headers.get("Accept", ""):
+        text = "\n".join(filter(None, (f"{refusal.code}: {refusal.message}", refusal.cause, refusal.fix)))
+        answer = web.Response(text=f"{text}\n", status=status, headers={"X-Content-Type-Options": "nosniff"})
+    else:
+        answer = reply(refusal, status)
+    answer[CODE] = refusal.code
+    return answer
 
 
 def _refuse(request: web.Request, error: AxonError) -> web.Response:
     for kind, status in _STATUSES:
         if isinstance(error, kind):
-            answer = reply(refusal_of(error), status)
+            answer = _refusal(request, refusal_of(error), status)
             if isinstance(error, LogDamaged):
                 log.error("the log is damaged", path=request.path[:100], message=error.message)
             if isinstance(error, Busy):
                 answer.headers["Retry-After"] = str(math.ceil(error.wait_s))
             return answer
     log.error("a request failed", path=request.path[:100], message=error.message, cause=error.cause)
-    return reply(_INTERNAL, 500)
+    return _refusal(request, _INTERNAL, 500)
+
+
+async def name_server(request: web.Request, response: web.StreamResponse) -> None:
+    """For `on_response_prepare`."""
+    response.headers["Server"] = SERVER
 
 
 def add_ping(app: web.Application) -> None:

@@ -8,9 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from ipaddress import ip_address
+from pathlib import Path
 
 from axonp2p.errors import SettingsError
 from axonp2p.transport.address import join_host_port, split_host_port
+
+LOOK = Path(__file__).parent / "look.css"
+"""The sheet of colours and boxes that every page of ours serves beside its own."""
 
 HEADERS = {
     "X-Content-Type-Options": "nosniff",
@@ -20,6 +24,13 @@ HEADERS = {
     "Cache-Control": "no-store",
 }
 """On every answer, beside the page's own Content-Security-Policy."""
+
+
+POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; base-uri 'none'; "
+    "form-action 'none'; frame-ancestors 'none'"
+)
+"""Content-Security-Policy of a page whose scripts and sheets are files of its own."""
 
 
 def loopback(listen: str, what: str, *, cause: str, fix: str) -> tuple[str, int]:

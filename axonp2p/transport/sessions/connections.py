@@ -11,19 +11,24 @@ from __future__ import annotations
 import asyncio
 import ssl
 import traceback
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Coroutine
+from functools import partial
 
 from aiohttp import web
 from aiohttp.typedefs import Handler
+from aiohttp.web import BaseRequest, StreamResponse
 
 from axonp2p.descriptor_limit import descriptor_limit
-from axonp2p.errors import Busy, TooOften
+from axonp2p.errors import AxonError, Busy, TooOften
 from axonp2p.holdings import Bounds, Holdings
 from axonp2p.logs import get_logger
 from axonp2p.transport.address import source_of
 from axonp2p.transport.flow.rate_limit import RateLimit
 from axonp2p.transport.foreign_errors import NETWORK_ERRORS
-from axonp2p.transport.tunnel.inner import EarlyBytes, RelayedTransport, relayed_source
+from axonp2p.transport.http.http_replies import SERVER
+from axonp2p.transport.sessions.proxied import take_header
+from axonp2p.transport.sessions.proxy_header import Networks, is_within
+from axonp2p.transport.tunnel.inner import EarlyBytes, NamedTransport, RelayedTransport, relayed_source
 
 log = get_logger(__name__)
 
@@ -46,6 +51,9 @@ ANSWER_TAKEN_S = KEEP_ALIVE_S + 15.0
 """An answer that was not taken for so long ends its connection, as does an idle one that aiohttp has not ended."""
 LOOK_S = 1.0
 """How often it is looked which connections are over."""
+MOST_UNNAMED = 256
+"""Connections of trusted proxies that have not said yet for whom they call."""
+_PROXY_FIX = "let the proxy pass TCP on with the PROXY protocol (nginx: proxy_protocol on; HAProxy: send-proxy-v2)"
 TLS_CLOSE_S = 2.0
 """How long the end of TLS may take, in seconds."""
 
@@ -81,6 +89,13 @@ class _Served(web.RequestHandler):
     connection: Connection
     release: Callable[[Connection], None]
 
+    def handle_error(
+        self, request: BaseRequest, status: int = 500, exc: BaseException | None = None, message: str | None = None
+    ) -> StreamResponse:
+        answer = super().handle_error(request, status, exc, message)
+        answer.headers["Server"] = SERVER  # it is given before any application sees the request
+        return answer
+
     def connection_lost(self, exc: BaseException | None) -> None:
         super().connection_lost(exc)
         self.release(self.connection)
@@ -89,7 +104,11 @@ class _Served(web.RequestHandler):
 class Connections:
     """Those of one listener. `serves` is set before the first one comes."""
 
-    def __init__(self, tls: ssl.SSLContext) -> None:
+    def __init__(self, tls: ssl.SSLContext, proxies: Networks = ()) -> None:
+        """Who calls from `proxies` has to say for whom, by the PROXY protocol, and is believed."""
+        self._proxies = proxies
+        self._unnamed = 0
+        """Connections of proxies that have not said yet for whom."""
         self.serves: web.Server | None = None
         """What answers."""
         self._tls = tls
@@ -120,15 +139,42 @@ class Connections:
     def came(self, connection: Connection, transport: asyncio.Transport) -> None:
         """Somebody has connected: it is refused at once, or TLS begins."""
         address = str((transport.get_extra_info("peername") or ("",))[0])
+        if is_within(address, self._proxies):
+            self._begin(self._named_by_proxy(connection, transport, address))
+        elif self._let_in(connection, transport, address):
+            self._begin(self._shake_hands(connection, transport))
+
+    def _let_in(self, connection: Connection, transport: asyncio.Transport, address: str) -> bool:
+        """Whether there is room for one more of that household; else the connection is over."""
         try:
             self._pace.take(address, _now())
             self._take(connection, source_of(address), "")
         except (TooOften, Busy):
             transport.abort()
-            return
-        task = asyncio.create_task(self._shake_hands(connection, transport))
+            return False
+        return True
+
+    def _begin(self, work: Coroutine[None, None, None]) -> None:
+        task = asyncio.create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
+
+    async def _named_by_proxy(self, connection: Connection, transport: asyncio.Transport, proxy: str) -> None:
+        if self._unnamed >= MOST_UNNAMED:
+            transport.abort()
+            return
+        self._unnamed += 1
+        try:
+            caller = await take_header(transport) or proxy
+        except (AxonError, *NETWORK_ERRORS, asyncio.CancelledError) as error:
+            if isinstance(error, AxonError):
+                log.warning("a proxy is not understood", proxy=proxy, reason=error.message, fix=_PROXY_FIX)
+            transport.abort()
+            return
+        finally:
+            self._unnamed -= 1
+        if self._let_in(connection, transport, caller):
+            await self._shake_hands(connection, transport, caller)
 
     def misused(self, source: str) -> None:
         """Somebody of that household has broken the protocol."""
@@ -148,7 +194,7 @@ class Connections:
             for name in (relay, source):
                 self._pace.charge(name, _now())
             self._take(connection, source, relay)
-            await self._speak_tls(connection, outer, ready, (caller, relay))
+            await self._speak_tls(connection, outer, ready, partial(RelayedTransport, caller=caller, relay=relay))
         except BaseException:
             self._held.release(connection)
             outer.abort()
@@ -167,9 +213,11 @@ class Connections:
         finally:
             self._held.waits(served.connection, _now())
 
-    async def _shake_hands(self, connection: Connection, transport: asyncio.Transport) -> None:
+    async def _shake_hands(self, connection: Connection, transport: asyncio.Transport, caller: str = "") -> None:
+        """`caller`: whom a proxy passes on."""
+        named = partial(NamedTransport, caller=caller, source=source_of(caller)) if caller else None
         try:
-            await self._speak_tls(connection, transport)
+            await self._speak_tls(connection, transport, named=named)
         except (*NETWORK_ERRORS, asyncio.CancelledError) as error:
             self._held.release(connection)
             transport.abort()
@@ -181,7 +229,7 @@ class Connections:
         connection: Connection,
         plain: asyncio.Transport,
         ready: Callable[[], Awaitable[None]] | None = None,
-        relayed: tuple[str, str] | None = None,
+        named: Callable[[asyncio.Transport], NamedTransport] | None = None,
     ) -> None:
         early = EarlyBytes()
         starting = asyncio.create_task(
@@ -205,7 +253,7 @@ class Connections:
         if inner is None:
             raise ConnectionResetError
         served = self._served(connection)
-        if not early.hand_over(RelayedTransport(inner, *relayed) if relayed else inner, served):
+        if not early.hand_over(named(inner) if named else inner, served):
             self._held.release(connection)
 
     def _served(self, connection: Connection) -> _Served:

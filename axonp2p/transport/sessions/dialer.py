@@ -15,7 +15,7 @@ from axonp2p.transport.foreign_errors import NETWORK_ERRORS, translated
 from axonp2p.transport.handshake import SESSION_PATH, answer_challenge, check_welcome
 from axonp2p.transport.http.http_client import open_client
 from axonp2p.transport.sessions.session import CLOSE_S, Session
-from axonp2p.transport.tls import client_context
+from axonp2p.transport.tls import client_context, fingerprint_shown
 from axonp2p.transport.ways import Way, Whereabouts, patience, ways_to
 from axonp2p.wire.frame import FRAME_LIMIT
 
@@ -63,17 +63,18 @@ async def dial(
 
 
 async def _open(client: aiohttp.ClientSession, way: Way, key: PrivateKey, peer: PeerId, called: str) -> Session:
-    assert way.address.fingerprint is not None  # a session is never opened unpinned
+    pinned = way.address.fingerprint
     line = await client.ws_connect(
         way.address.url + SESSION_PATH,
-        ssl=client_context(verified=False),
+        ssl=client_context(verified=pinned is None),
         autoping=False,
         compress=0,
         max_msg_size=FRAME_LIMIT + 1,
         timeout=aiohttp.ClientWSTimeout(ws_close=CLOSE_S),
     )
     challenge = await _next(line, called)
-    fingerprint = way.address.fingerprint
+    # Where an authority vouched for the certificate, the proof is bound to the one that was shown.
+    fingerprint = pinned or fingerprint_shown(line.get_extra_info("ssl_object"))
     await line.send_bytes(answer_challenge(challenge, key, peer=peer, fingerprint=fingerprint, called=called))
     check_welcome(await _next(line, called), called)
     address = line.get_extra_info("peername", (way.address.host,))[0]

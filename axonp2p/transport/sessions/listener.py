@@ -32,10 +32,11 @@ from axonp2p.transport.flow.rate_limit import RateLimit
 from axonp2p.transport.flow.waiting_bytes import WaitingBytes
 from axonp2p.transport.foreign_errors import NETWORK_ERRORS, plain_words
 from axonp2p.transport.handshake import SESSION_PATH, check_hello, make_challenge
-from axonp2p.transport.http.http_replies import ANSWERED, errors_as_refusals
+from axonp2p.transport.http.http_replies import ANSWERED, errors_as_refusals, name_server
 from axonp2p.transport.messages import HANDSHAKE_LIMIT, NONCE_BYTES, Welcome, refusal_of
 from axonp2p.transport.sessions.connections import Connections
 from axonp2p.transport.sessions.line_tuning import notice_arrivals
+from axonp2p.transport.sessions.proxy_header import Networks
 from axonp2p.transport.sessions.session import CLOSE_S, Session
 from axonp2p.transport.tunnel.inner import source_at
 from axonp2p.wire.codec import encode
@@ -66,13 +67,16 @@ MESSAGES_A_SECOND, MESSAGES_AT_ONCE = 100.0, 500.0
 class Listener:
     """Serves an aiohttp application over TLS 1.3 with the certificate of `key`."""
 
-    def __init__(self, key: PrivateKey, certificate: Certificate, app: web.Application) -> None:
+    def __init__(self, key: PrivateKey, certificate: Certificate, app: web.Application, proxies: Networks = ()) -> None:
+        """Callers from `proxies` say by the PROXY protocol whom they pass on (`proxy_header`)."""
         self._key = key
-        self._certificate = certificate
+        self._fingerprints = [certificate.fingerprint]
+        self._tls = certificate.server_context()
         if errors_as_refusals not in app.middlewares:
             app.middlewares.insert(0, errors_as_refusals)
-        self._connections = Connections(certificate.server_context())
+        self._connections = Connections(self._tls, proxies)
         app.middlewares.insert(0, self._connections.at_work)
+        app.on_response_prepare.append(name_server)
         self._runner = web.AppRunner(app, access_log=None, shutdown_timeout=CLOSE_S)
         self._server: asyncio.Server | None = None
         self._sessions: dict[web.WebSocketResponse, Session] = {}
@@ -102,6 +106,12 @@ class Listener:
         self._connections.start()
         self.host, self.port = self._server.sockets[0].getsockname()[:2]
         return self.port
+
+    def renew(self, certificate: Certificate) -> None:
+        """New connections get this certificate; those that are open keep theirs. Raises `SettingsError`."""
+        certificate.server_context()  # what cannot be used must not replace what is in use
+        certificate.load_into(self._tls)
+        self._fingerprints = [certificate.fingerprint, self._fingerprints[0]]
 
     async def stop(self) -> None:
         """Take no more callers and end every session. Harmless when it does not listen."""
@@ -219,7 +229,7 @@ class Listener:
             bytes(data[: HANDSHAKE_LIMIT + 1]),
             nonce=nonce,
             listener=self._key.peer_id,
-            fingerprint=self._certificate.fingerprint,
+            fingerprints=self._fingerprints,
         )
         for other in self._places.take(line, source, peer, _now()):
             self._sessions[other].end(Busy("this session waited while others came to do something"))

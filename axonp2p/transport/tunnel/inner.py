@@ -36,14 +36,15 @@ class EarlyBytes(asyncio.Protocol):
         return True
 
 
-class RelayedTransport(asyncio.Transport):
-    """A transport inside a relay's stream, which names the caller as the relay does, not the relay."""
+class NamedTransport(asyncio.Transport):
+    """A transport that names another caller than the one at its other end: a proxy says whom it passes on."""
 
-    def __init__(self, inner: asyncio.Transport, caller: str, relay: str) -> None:
+    def __init__(self, inner: asyncio.Transport, caller: str, source: str) -> None:
+        """`source` is by what the caller is counted."""
         super().__init__()
         self._inner = inner
         self._caller = caller
-        self._source = relayed_source(caller, relay)
+        self._source = source
 
     def get_extra_info(self, name: str, default: Any = None) -> Any:
         """`asyncio.BaseTransport`."""
@@ -110,6 +111,13 @@ class RelayedTransport(asyncio.Transport):
     def can_write_eof(self) -> bool:
         """`asyncio.WriteTransport`."""
         return self._inner.can_write_eof()
+
+
+class RelayedTransport(NamedTransport):
+    """A transport inside a relay's stream, which names the caller as the relay does, not the relay."""
+
+    def __init__(self, inner: asyncio.Transport, caller: str, relay: str) -> None:
+        super().__init__(inner, caller, relayed_source(caller, relay))
 
 
 def relayed_source(caller: str, relay: str) -> str:

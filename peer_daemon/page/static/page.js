@@ -216,6 +216,7 @@
     const place = byId("chart");
     place.hidden = !earned.some((one) => one > 0);
     byId("chart-read").hidden = place.hidden;
+    byId("no-chart").hidden = !place.hidden;
     const key = JSON.stringify([earned, dark, place.clientWidth, place.clientHeight]);
     if (place.hidden || key === drawn) return;
     drawn = key;
@@ -223,6 +224,11 @@
     const style = getComputedStyle(document.documentElement);
     const colour = (name) => style.getPropertyValue(`--${name}`).trim();
     const axis = { stroke: colour("muted"), grid: { stroke: colour("edge"), width: 1 }, ticks: { show: false }, font: "12px system-ui, sans-serif" };
+    // As many digits as tell one tick from the next: the first job of a small machine earns less than a thousandth.
+    const most = Math.max(...earned);
+    const digits = Math.min(8, Math.max(0, 2 - Math.floor(Math.log10(most))));
+    const credits = (amount) => (amount === 0 ? "0" : amount >= 1000 ? amount.toLocaleString("en") : String(Number(amount.toFixed(digits))));
+    const width = 16 + 7 * Math.max(...[1, 0.5, 0.25, 0.2].map((part) => credits(most * part).length));
     const day = (at) => (rows[at] ? rows[at].dataset.day : "");
     chart = new uPlot({
       width: place.clientWidth, height: place.clientHeight, legend: { show: false }, padding: [8, 6, 0, 0],
@@ -230,10 +236,10 @@
       scales: { x: { time: false, range: [-0.6, rows.length - 0.4] }, y: { range: (_, least, most) => [0, most * 1.08 || 1] } },
       axes: [
         { ...axis, grid: { show: false }, size: 26, space: 60, incrs: [7], values: (_, ticks) => ticks.map(day) },
-        { ...axis, size: 34, gap: 8 },
+        { ...axis, size: width, gap: 8, label: "credits", labelSize: 18, labelFont: axis.font, values: (_, ticks) => ticks.map(credits) },
       ],
       series: [{}, { fill: colour("blue"), stroke: colour("blue"), width: 0, points: { show: false }, paths: uPlot.paths.bars({ size: [0.72, 40] }) }],
-      hooks: { setCursor: [(plot) => { byId("chart-read").textContent = plot.cursor.idx == null ? HOW_TO_READ : `${day(plot.cursor.idx)}: ${earned[plot.cursor.idx].toFixed(1)} credits`; }] },
+      hooks: { setCursor: [(plot) => { byId("chart-read").textContent = plot.cursor.idx == null ? HOW_TO_READ : `${day(plot.cursor.idx)}: ${credits(earned[plot.cursor.idx])} credits`; }] },
     }, [rows.map((_, place) => place), earned], place);
   }
 

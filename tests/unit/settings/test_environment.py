@@ -49,8 +49,40 @@ def test_datasets_are_names_with_folders(tmp_path: Path) -> None:
     assert "NAME=FOLDER" in caught.value.fix
 
 
-def test_what_is_wrong_is_named_with_its_place(tmp_path: Path) -> None:
-    with pytest.raises(SettingsError, match=r"in-use\.cores"):
+def test_what_is_wrong_is_named_with_its_variable(tmp_path: Path) -> None:
+    with pytest.raises(SettingsError) as caught:
         peer(tmp_path, AXON_PEER_IN_USE_CORES="many")
-    with pytest.raises(SettingsError, match=r"peer\.in-use"):
-        peer(tmp_path, "[peer]\nin-use = 3\n", AXON_PEER_IN_USE_CORES="1")
+    assert caught.value.message == 'AXON_PEER_IN_USE_CORES is "many": expected int, got str'
+    with pytest.raises(SettingsError) as caught:
+        peer(tmp_path, AXON_PEER_CORES="two")
+    assert "config.toml" not in caught.value.message
+    assert caught.value.fix == "AXON_PEER_CORES=0"
+
+
+def test_a_variable_that_no_setting_has_is_told(tmp_path: Path) -> None:
+    with pytest.raises(SettingsError, match=r"AXON_PEER_COERS: no setting.*AXON_PEER_CORES\?"):
+        peer(tmp_path, AXON_PEER_COERS="1")
+    peer(tmp_path, AXON_PEERS="1", AXON_INDEX="x")  # others' names, or of other things
+
+
+@pytest.mark.parametrize(
+    ("toml", "message"),
+    [
+        ("[peer]\n# mine\ncoers = 1\n", "line 3: coers: unknown key. Did you mean cores?"),
+        ("[peer]\ncores = 1\n[pear]\nx = 1\n", "line 3: pear: unknown section. Did you mean [peer]?"),
+        ("[peer]\ncores = 'two'\n", "line 2: cores: expected int, got str"),
+        ("[peer]\nhours = ['Sat', 3]\n", "line 2: hours: expected str, got int - at $[1]"),
+        ("[peer.in-use]\nothers_cpu = 3\n", "line 2: others_cpu: unknown key. Did you mean others-cpu?"),
+        ("[peer]\nin-use = 3\n", "line 2: in-use: expected a section, got 3"),
+        (
+            "[client]\nannounce-every = 3\n",
+            "line 2: announce-every: unknown key. Did you mean announce-every, in [tracker]?",
+        ),
+        ("[peer\n", "line 1: not TOML: "),
+    ],
+)
+def test_a_mistake_in_the_file_is_named_by_its_line_as_in_a_job(tmp_path: Path, toml: str, message: str) -> None:
+    with pytest.raises(SettingsError) as caught:
+        peer(tmp_path, toml)
+    assert f"config.toml, {message}" in caught.value.message
+    assert caught.value.fix

@@ -59,7 +59,8 @@ async def start_tracker(home: Path, clock: ManualClock | None = None, **settings
     """A tracker with its home there."""
     clock = clock or ManualClock()
     home.mkdir(exist_ok=True)  # noqa: ASYNC240
-    tracker = Tracker(home, TrackerSettings(listen="127.0.0.1:0", **settings), clock, random.Random(1))
+    usual: dict[str, Any] = {"listen": "127.0.0.1:0", "page_listen": "", "metrics_listen": ""}
+    tracker = Tracker(home, TrackerSettings(**(usual | settings)), clock, random.Random(1))
     try:
         address = await tracker.start()
     except BaseException:

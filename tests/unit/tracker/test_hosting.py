@@ -29,7 +29,7 @@ async def test_it_hosts_beside_its_other_work(lab: Running) -> None:
     async with await HostLine.open(key_of("ada"), Host(lab.address, offer.host)) as line:
         assert await line.jobs() == []
         assert await line.jobs() == []  # a session is for many questions
-    assert "axon_hosted_jobs 0.0" in (await lab.caller.fetch("/metrics", 10**6)).decode()
+    assert "axon_hosted_jobs 0.0" in lab.tracker.metrics.page()[0].decode()
 
 
 async def test_its_operator_may_forbid_it(tmp_path: Path) -> None:

@@ -22,7 +22,7 @@ def answer(challenge: bytes) -> bytes:
 
 
 def check(hello: bytes, **changes: object) -> str:
-    usual = {"nonce": NONCE, "listener": LISTENER.peer_id, "fingerprint": PIN}
+    usual = {"nonce": NONCE, "listener": LISTENER.peer_id, "fingerprints": [PIN]}
     return check_hello(hello, **(usual | changes))
 
 
@@ -38,7 +38,7 @@ def test_a_proof_fits_no_other_moment_listener_or_certificate() -> None:
     with pytest.raises(BadSignature, match="another listener"):
         check(hello, listener=CALLER.peer_id)
     with pytest.raises(BadSignature, match="another certificate"):
-        check(hello, fingerprint=bytes(32))
+        check(hello, fingerprints=[bytes(32)])
 
 
 def test_a_caller_signs_nothing_for_somebody_else() -> None:

@@ -5,12 +5,20 @@ from __future__ import annotations
 import asyncio
 import os
 import threading
+import time
 from pathlib import Path
 
 import pytest
+from aiohttp import web
 from click.testing import CliRunner
 
 from axonp2p.errors import AxonError
+from axonp2p.identity.certificate import make_certificate
+from axonp2p.identity.keys import PrivateKey
+from axonp2p.transport.address import PinnedAddress
+from axonp2p.transport.http.http_replies import add_ping
+from axonp2p.transport.sessions.listener import Listener
+from axonp2p.wire.codec import PROTOCOL_VERSION
 from peer_daemon.control.server import ControlDoor
 from peer_daemon.control.socket_file import SOCKET_NAME
 from peer_daemon.main import cli
@@ -64,6 +72,45 @@ def daemon(home):
     home.mkdir()
     with OnPaper(home) as steering:
         yield steering
+
+
+class LabTracker:
+    """What setup asks of a tracker, in a thread of its own: a ping and a page of its health."""
+
+    def __init__(self, protocol: int):
+        self.loop = asyncio.new_event_loop()
+        self.thread = threading.Thread(target=self.loop.run_forever)
+        self._protocol = protocol
+
+    async def open(self, folder: Path) -> None:
+        key = PrivateKey.generate()
+        certificate = make_certificate(key, folder / "certificate.pem")
+        app = web.Application()
+        add_ping(app)
+        app.router.add_get("/v1/health", self._health)
+        self.listener = Listener(key, certificate, app)
+        port = await self.listener.start("127.0.0.1", 0)
+        self.address = PinnedAddress("127.0.0.1", port, certificate.fingerprint)
+
+    async def _health(self, request: web.Request) -> web.Response:
+        told = {"time": time.time(), "version": "0.1.0", "alive": 3, "protocol": self._protocol, "trouble": ""}
+        return web.json_response(told)
+
+    def call(self, work):
+        asyncio.run_coroutine_threadsafe(work, self.loop).result(10)
+
+
+@pytest.fixture
+def lab(tmp_path, request):
+    """A tracker that answers; its protocol may be another one."""
+    tracker = LabTracker(getattr(request, "param", PROTOCOL_VERSION))
+    tracker.thread.start()
+    tracker.call(tracker.open(tmp_path))
+    yield tracker
+    tracker.call(tracker.listener.stop())
+    tracker.loop.call_soon_threadsafe(tracker.loop.stop)
+    tracker.thread.join()
+    tracker.loop.close()
 
 
 @pytest.fixture

@@ -9,6 +9,7 @@ from click.testing import CliRunner
 
 from axonp2p.errors import NoDaemon, NotFound, SettingsError
 from peer_daemon.main import cli
+from peer_daemon.page.headline import headline
 from tests.laboratory.paper_steering import STATES
 
 TO_A_DAEMON = ["status", "pause", "finish", "resume", "limits", "history", "page"]
@@ -35,7 +36,10 @@ def test_status_tells_what_runs_why_and_what_it_earned(daemon, type_in):
 @pytest.mark.parametrize("state", STATES)
 def test_every_state_is_told_with_its_reason(daemon, type_in, state):
     daemon.sheet = STATES[state]
-    assert STATES[state].sentence in type_in("status")
+    first, text = headline(STATES[state]), type_in("status")
+    assert text.startswith(f"otter    {first.word} ")
+    assert first.sentence in text
+    assert first.fix in text
     assert json.loads(type_in("status", "--json"))["state"] == STATES[state].state
 
 

@@ -40,14 +40,25 @@ async def test_a_worker_that_is_started_while_all_stand_still_stands_still_too(m
     await session.close()
 
 
-async def test_what_is_handed_back_at_once_ends_with_the_owners_reason(make_peer):
+async def test_what_is_handed_back_at_once_is_told_to_the_client_and_to_the_owner_each_in_its_words(make_peer):
     peer = await make_peer()
     session, worker = await begin(peer, make_peer.take_lease(peer))
-    peer.running_leases.hand_back("paused by you until 14:10", 0)
+    peer.running_leases.hand_back("its owner paused it until 14:10", 0, noted="paused by you until 14:10")
     told, _ = await heard(session, HandBack)
-    assert (told.reason, told.seconds) == ("paused by you until 14:10", 0)
-    assert (await heard(session, LeaseEnded))[0].reason == "paused by you until 14:10"
+    assert (told.reason, told.seconds) == ("its owner paused it until 14:10", 0)
+    assert (await heard(session, LeaseEnded))[0].reason == "its owner paused it until 14:10"
     assert worker.killed
+    assert ("job ended", "digits after 0 rounds: handed back: paused by you until 14:10") in peer.noted
+
+
+async def test_a_client_that_gives_back_in_time_is_not_said_to_have_ended_it(make_peer):
+    peer = await make_peer()
+    session, _ = await begin(peer, make_peer.take_lease(peer))
+    peer.running_leases.hand_back("its owner paused it", 60, noted="paused by you until you resume it")
+    await heard(session, HandBack)
+    await session.send(EndLease())
+    await heard(session, LeaseEnded)
+    assert ("job ended", "digits after 0 rounds: handed back: paused by you until you resume it") in peer.noted
 
 
 async def test_a_round_that_is_finished_may_end_before_its_time(make_peer):

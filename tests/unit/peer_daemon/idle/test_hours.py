@@ -74,8 +74,35 @@ def test_the_next_time_is_said_as_people_do(entry: str, now: datetime, said: str
 
 
 @pytest.mark.parametrize(
+    ("typed", "meant"),
+    [
+        ("Mon-Fri 18-8", "Mon-Fri 18:00-08:00"),
+        ("Mo-Fr 6pm-8am", "Mon-Fri 18:00-08:00"),
+        ("weekdays evenings", "Mon-Fri 18:00-24:00"),
+        ("nights", "22:00-08:00"),
+        ("Weekends", "Sat,Sun"),
+        ("Mondays, Thurs 9-17", "Mon,Thu 09:00-17:00"),
+        ("every day 9-10", "09:00-10:00"),
+    ],
+)
+def test_what_people_type_is_understood(typed: str, meant: str) -> None:
+    assert Hours.parse([typed]).stretches == Hours.parse([meant]).stretches
+
+
+@pytest.mark.parametrize(
     "entry",
-    ["", "sometimes", "Mon-Fri 18-8", "25:00-26:00", "10:00-10:00", "Mon-Tue-Wed", "24:00-08:00", "10:75-11:00"],
+    [
+        "",
+        "sometimes",
+        "Mon-Fri 18",
+        "M 9-17",
+        "13pm-2pm",
+        "25:00-26:00",
+        "10:00-10:00",
+        "Mon-Tue-Wed",
+        "24:00-08:00",
+        "10:75-11:00",
+    ],
 )
 def test_what_is_not_understood_is_said(entry: str) -> None:
     with pytest.raises(SettingsError, match="not understood") as caught:

@@ -57,7 +57,7 @@ def test_a_free_machine_works_at_once() -> None:
 @pytest.mark.parametrize(
     ("seen", "said"),
     [
-        (COMPILING, "wait: another program uses 87 % CPU (limit 25 %): firefox, cc1plus"),
+        (COMPILING, "wait: other programs use 87 % CPU (limit 25 %): firefox, cc1plus"),
         ({"on_battery": True, "battery_percent": 62.0}, "wait: on battery (62 %)"),
         ({"on_battery": True}, "wait: on battery"),
         ({"programs": frozenset({"blender"})}, "wait: blender runs"),
@@ -102,7 +102,7 @@ def test_after_a_stop_jobs_wait_for_ten_seconds_of_quiet() -> None:
     machine.look(1)
     assert machine.says(4) == (
         "wait: quiet for 4 s, and jobs go on after 10; "
-        "last reason: another program uses 87 % CPU (limit 25 %): firefox, cc1plus"
+        "last reason: other programs use 87 % CPU (limit 25 %): firefox, cc1plus"
     )
     assert machine.says(6) == "run: nothing else needs the machine"
 

@@ -42,7 +42,7 @@ def test_wishes_are_in_the_units_of_the_policy() -> None:
         ({"not_in_use": UseSettings(cores=-2)}, "cores = 0"),
         ({"not_in_use": UseSettings(memory_mb=-2)}, "memory-mb = 0"),
         ({"yield_to": ["/usr/bin/blender"]}, 'yield-to = ["blender"]'),
-        ({"hours": ["nights"]}, "Mon-Fri 18:00-08:00"),
+        ({"hours": ["sometimes"]}, "Mon-Fri 18:00-08:00"),
     ],
 )
 def test_what_cannot_be_meant_is_refused_with_what_could_be(wrong: dict[str, Any], fix: str) -> None:

@@ -108,6 +108,16 @@ def test_packages_that_nothing_else_needs_and_those_that_every_job_needs():
     assert named["torch"] == "2.13.0+cpu"
 
 
+def test_tools_for_work_on_axon_itself_are_not_told_to_strangers():
+    installed = [
+        Distribution("axonp2p", "0.1.0", ("mypy ; extra == 'test'", "transformers ; extra == 'libraries'")),
+        Distribution("mypy", "2.4.1", ()),
+        Distribution("transformers", "5.23.0", ()),
+        Distribution("torch", "2.13.0", ()),
+    ]
+    assert list(packages_worth_naming(installed)) == ["torch", "axonp2p", "transformers"]
+
+
 def test_the_first_of_two_versions_is_the_one_that_is_imported():
     assert packages_worth_naming([Distribution("a", "2", ()), Distribution("A", "1", ())]) == {"a": "2"}
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from peer_daemon.idle.decision import Act, Decision, Why
 from peer_daemon.owner.effective_state import StandingOrders, effective_state_of
 
@@ -53,3 +55,17 @@ def test_without_a_sandbox_nothing_else_counts():
         FREE, StandingOrders(paused=True), no_sandbox="bubblewrap is not installed", jobs=0
     )
     assert (effective_state.state, effective_state.sentence) == ("refused", "bubblewrap is not installed")
+
+
+def test_clients_hear_why_without_what_the_owner_does():
+    busy = effective_state_of(BUSY, StandingOrders(), no_sandbox="", jobs=1)
+    assert busy.for_clients == "its owner's programs need the processor"
+    paused = effective_state_of(FREE, StandingOrders(paused=True, until=1.0), no_sandbox="", jobs=1, until_text="15:19")
+    assert (paused.sentence, paused.for_clients) == ("paused by you until 15:19", "its owner paused it until 15:19")
+
+
+@pytest.mark.parametrize("why", Why)
+def test_every_reason_has_words_for_clients(why: Why):
+    told = effective_state_of(Decision(Act.WAIT, why, "you"), StandingOrders(), no_sandbox="", jobs=1).for_clients
+    assert told
+    assert "you" not in told

@@ -34,7 +34,7 @@ class Runner:
     def end_over(self, limit: str, reason: str) -> None:
         self.said.append((limit, reason))
 
-    def hand_back(self, reason: str, seconds: float) -> None:
+    def hand_back(self, reason: str, seconds: float, *, noted: str = "") -> None:
         self.said.append((reason, seconds))
 
 

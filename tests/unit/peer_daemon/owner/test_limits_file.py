@@ -7,6 +7,7 @@ import pytest
 from axonp2p.errors import SettingsError
 from axonp2p.settings import PeerSettings, UseSettings, read_settings
 from peer_daemon.control.status import LimitsAsked
+from peer_daemon.lending.offer import MeasuredMachine
 from peer_daemon.owner.limits_file import change_limits, with_limits
 
 THEIRS = """\
@@ -120,3 +121,30 @@ def test_nothing_asked_changes_nothing(config):
     assert change_limits(config.parent, PeerSettings(), LimitsAsked()) == PeerSettings()
     assert config.read_text() == THEIRS
     assert with_limits(PeerSettings(), LimitsAsked()) == PeerSettings()
+
+
+MACHINE = MeasuredMachine(cores=2, memory_mb=4096, disk_mb=9000, gflops=0, python="3.11", packages={})
+
+
+@pytest.mark.parametrize(
+    ("asked", "message"),
+    [
+        (LimitsAsked(cores=9), "cores: this computer has 2, not 9"),
+        (LimitsAsked(in_use_cores=3), "cores: this computer has 2, not 3"),
+        (LimitsAsked(memory_mb=8192), "memory: this computer has 4 GB, not 8 GB"),
+        (LimitsAsked(disk_mb=20480), "disk: free here: 8.79 GB, not 20 GB"),
+    ],
+)
+def test_more_than_the_machine_has_is_refused_as_setup_does(config, asked, message):
+    with pytest.raises(SettingsError) as raised:
+        change_limits(config.parent, read_settings(config.parent, {}).peer, asked, MACHINE)
+    assert raised.value.message == message
+    assert config.read_text() == THEIRS
+
+
+def test_what_holds_while_somebody_uses_the_machine(config):
+    settings = read_settings(config.parent, {}).peer
+    asked = LimitsAsked(in_use_run=True, in_use_cores=1, yield_to=["blender", "My Game"])
+    changed = change_limits(config.parent, settings, asked, MACHINE)
+    assert (changed.in_use, changed.yield_to) == (UseSettings(cores=1), ["blender", "My Game"])
+    assert read_settings(config.parent, {}).peer == changed

@@ -5,13 +5,14 @@ from __future__ import annotations
 import re
 from datetime import UTC, datetime
 from html.parser import HTMLParser
-from pathlib import Path
 
 import msgspec
 import pytest
 
+from axonp2p.transport.http.own_page import LOOK
 from peer_daemon.control.status import Carried, HistoryTold, LedgerNow, LogNow, Status
 from peer_daemon.page import words
+from peer_daemon.page.headline import headline
 from peer_daemon.page.render import page
 from tests.laboratory.paper_steering import DAY, DIGITS, NOON, STATES, TRAINING, changed
 
@@ -66,10 +67,11 @@ def read(status: Status, told: HistoryTold = DAY) -> Reader:
 def test_each_state_says_its_word_its_sentence_and_shows_its_sign(name: str) -> None:
     status = STATES[name]
     reader = read(status)
-    assert f"<title>{words.WORDS[status.state]} - otter</title>" in html(status)
-    assert words.WORDS[status.state] in reader.text
-    assert status.sentence.partition("; to fix it: ")[0] in reader.text
-    assert f'href="/icon/{status.state}.svg"' in html(status)
+    first = headline(status)
+    assert f"<title>{first.word} - otter</title>" in html(status)
+    assert first.word in reader.text
+    assert first.sentence in reader.text
+    assert f'href="/icon/{first.look}.svg"' in html(status)
 
 
 @pytest.mark.parametrize("name", STATES)
@@ -103,14 +105,14 @@ def test_what_the_machine_does_not_tell_is_a_dash() -> None:
         TRAINING.machine, memory_free_mb=None, disk_free_mb=None, on_battery=None, temperature_c=None, input_idle_s=None
     )
     text = read(changed(machine=bare)).text
-    for part in ("Temperature -", "Power -", "Disk free -", "Untouched for -", "Memory free - of"):
+    for part in ("Temperature -", "Power -", "Disk free -", "Keyboard/mouse idle -", "Memory free - of"):
         assert part in text, part
 
 
 def test_without_a_sandbox_it_names_the_mending() -> None:
     text = read(STATES["refused"]).text
     assert "No sandbox: this computer cannot run jobs" in text
-    assert "Mend it: sudo sysctl -w kernel.unprivileged_userns_clone=1" in text
+    assert "Fix: sudo sysctl -w kernel.unprivileged_userns_clone=1" in text
 
 
 def test_not_findable_and_unreachable_are_said_large() -> None:
@@ -196,7 +198,14 @@ def test_words_for_numbers() -> None:
     assert [words.duration(s) for s in (-5, 0, 59.4, 61, 3599, 3660, 7200, 200_000)] == [
         "0 s", "0 s", "59 s", "1 min", "1 h", "1 h 1 min", "2 h", "2 days",
     ]  # fmt: skip
-    assert [words.credit(c) for c in (0, 0.01, 31.24, 41_234.5)] == ["0.0", "<0.1", "31.2", "41,234"]
+    assert [words.credit(c) for c in (0, 0.00048, 0.01, 31.24, 41_234.5)] == [
+        "0.0",
+        "0.00048",
+        "0.01",
+        "31.2",
+        "41,234",
+    ]
+    assert words.credit(0.00001) == "<0.0001"
     assert [words.mebibytes(m) for m in (None, 310, 80_896)] == ["-", "310 MiB", "79.0 GiB"]
     assert [words.arithmetic(f) for f in (0, 5_000_000_000, 2_740_000_000_000_000)] == [
         "0.000 GFLOP",
@@ -213,7 +222,7 @@ def luminance(colour: str) -> float:
 
 @pytest.mark.parametrize("scheme", [0, 1], ids=["light", "dark"])
 def test_letters_are_readable_on_every_ground_they_stand_on(scheme: int) -> None:
-    sheet = (Path(words.__file__).parent / "static" / "page.css").read_text()
+    sheet = LOOK.read_text()
     colours = dict(re.findall(r"--([a-z-]+): (#[0-9a-f]{6});", re.findall(r":root \{(.*?)\}", sheet, re.S)[scheme]))
     pairs = [(ink, "card") for ink in ("text", "muted", "blue", "amber", "green", "red")]
     pairs += [

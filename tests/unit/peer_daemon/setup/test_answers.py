@@ -43,6 +43,9 @@ def test_what_was_answered_before_is_suggested_again():
         ("", USUAL),
         ("2 cores", Amounts(2, 8192, 2048)),
         ("1 core, 4 GB memory, 10GB disk", Amounts(1, 4096, 10240)),
+        ("1 core, 4 GB", Amounts(1, 4096, 2048)),
+        ("4 GB, 10 GB", Amounts(4, 4096, 10240)),
+        ("10 GB disk, 4 GB", Amounts(4, 4096, 10240)),
         ("512 MB memory", Amounts(4, 512, 2048)),
         ("25 %", Amounts(2, 4096, 2048)),
         ("25% of the cores", Amounts(2, 8192, 2048)),
@@ -53,7 +56,7 @@ def test_how_much(text, meant):
 
 
 @pytest.mark.parametrize(
-    "text", ["9 cores", "0 cores", "32 GB memory", "200 GB disk", "much", "4 GB", "150 %", "2 cores 4 GB"]
+    "text", ["9 cores", "0 cores", "32 GB memory", "200 GB disk", "much", "1 GB, 1 GB, 1 GB", "150 %", "2 cores 4 GB"]
 )
 def test_more_than_there_is_or_nothing_that_is_understood(text):
     with pytest.raises(SettingsError) as raised:
@@ -74,6 +77,13 @@ def test_more_than_there_is_or_nothing_that_is_understood(text):
 )
 def test_when(text, meant):
     assert times(text) == meant
+
+
+def test_the_hint_for_hours_can_be_typed_in_as_it_is_shown():
+    with pytest.raises(SettingsError) as raised:
+        times("sometimes")
+    for example in raised.value.fix.split("or:"):
+        times(example.strip())
 
 
 @pytest.mark.parametrize("text", ["whenever", "25:00-26:00", "perhaps on battery"])

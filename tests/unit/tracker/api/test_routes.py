@@ -455,10 +455,15 @@ async def test_metrics_are_in_prometheus_form(lab: Running):
         async with client.get(f"{lab.address.url}/nothing/{'x' * 50}", ssl=False) as response:
             assert response.status == 404
         async with client.get(f"{lab.address.url}/metrics", ssl=False) as response:
-            assert response.headers["Content-Type"].startswith("text/plain; version=")
-            page = await response.text()
+            assert response.status == 404  # they are the operator's, on a listener of their own
+    body, content_type = lab.tracker.metrics.page()
+    page = body.decode()
+    assert content_type.startswith("text/plain; version=")
+    assert 'axon_refusals_total{code="AX-501"} 2.0' in page
+    assert 'axon_peers{state="ready"} 1.0' in page
+    assert "axon_build_info{protocol=" in page
     assert 'axon_requests_total{path="/v1/announce",status="200"} 1.0' in page
-    assert 'axon_requests_total{path="other",status="404"} 1.0' in page
+    assert 'axon_requests_total{path="other",status="404"} 2.0' in page
     assert "axon_rows_alive 1.0" in page
     assert "axon_changes_total 1.0" in page
     assert "xxx" not in page

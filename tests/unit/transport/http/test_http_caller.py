@@ -209,7 +209,8 @@ async def test_another_certificate_is_not_spoken_to(hosts) -> None:
     async with HttpCaller(PinnedAddress("127.0.0.1", host.listener.port, None), called="tracker lab") as caller:
         with pytest.raises(Unreachable) as caught:
             await caller.call("/listen", None, Answer, 1000)
-        assert caught.value.cause == "no authority that we trust vouches for its certificate"
+        assert caught.value.cause.startswith("the address lacks #FINGERPRINT")
+        assert "https://HOST:PORT#FINGERPRINT" in caught.value.fix
     assert not asked
 
 

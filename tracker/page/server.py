@@ -1,0 +1,90 @@
+"""The operator's page as a small HTTP server on loopback: it shows, and takes no orders."""
+
+from __future__ import annotations
+
+import asyncio
+from datetime import datetime
+from pathlib import Path
+
+from aiohttp import web
+from aiohttp.typedefs import Handler, Middleware
+
+from axonp2p.errors import AxonError
+from axonp2p.transport.address import join_host_port
+from axonp2p.transport.http.http_replies import SERVER
+from axonp2p.transport.http.own_page import HEADERS, LOOK, POLICY, loopback, own_names, why_not_ours
+from axonp2p.transport.http.plain_server import PlainServer
+from tracker.page.overview import Overview
+from tracker.page.recorder import Recorder
+
+STATIC = Path(__file__).parent / "static"
+FILES = {
+    "look.css": (LOOK, "text/css"),
+    "page.css": (STATIC / "page.css", "text/css"),
+    "page.js": (STATIC / "page.js", "text/javascript"),
+    "icon.svg": (STATIC / "icon.svg", "image/svg+xml"),
+}
+"""All that is served from the disk; nothing else of the folder is."""
+OPTION = "--page-listen"
+
+
+class OperatorPage:
+    """Shows what `recorder` collects to browsers of this computer. `listen` is HOST:PORT on loopback."""
+
+    def __init__(self, recorder: Recorder, listen: str) -> None:
+        """Raises `SettingsError` when others could reach `listen`."""
+        self._recorder = recorder
+        self._host, self._port = loopback(
+            listen,
+            "operator's page",
+            cause="whoever reads the page sees what peers and other trackers do here",
+            fix=f"{OPTION} 127.0.0.1:7073; from afar: ssh -L 7073:127.0.0.1:7073 THIS-COMPUTER",
+        )
+        self._names: set[str] = set()
+        app = web.Application(middlewares=[_guarded(self._names)])
+        app.router.add_get("/", self._page)
+        for name in FILES:
+            app.router.add_get(f"/static/{name}", _file)
+        headers = {"Content-Security-Policy": POLICY, "Server": SERVER, **HEADERS}
+        self._server = PlainServer(app, called="operator's page", option=OPTION, headers=headers)
+
+    async def start(self) -> str:
+        """Listen; gives the address. Raises `PortTaken` or `SettingsError`."""
+        port = await self._server.start(self._host, self._port)
+        self._names.update(own_names(self._host, port))
+        return f"http://{join_host_port(self._host, port)}/"
+
+    async def stop(self) -> None:
+        """Close every connection."""
+        await self._server.stop()
+
+    async def _page(self, request: web.Request) -> web.Response:
+        try:
+            overview = await self._recorder.overview()
+        except AxonError as error:
+            return web.Response(text=f"{error}\n", status=503)
+        return web.Response(text=await asyncio.to_thread(_render, overview), content_type="text/html")
+
+
+def _render(overview: Overview) -> str:
+    # Imported here, in a thread: while nobody looks the templates cost no memory, and their loading stops no answer.
+    from tracker.page.render import operators_page
+
+    return operators_page(overview, lambda at: datetime.fromtimestamp(at).astimezone())
+
+
+async def _file(request: web.Request) -> web.StreamResponse:
+    file, kind = FILES[request.path.removeprefix("/static/")]
+    return web.FileResponse(file, headers={"Content-Type": f"{kind}; charset=utf-8", "Cache-Control": "no-cache"})
+
+
+def _guarded(names: set[str]) -> Middleware:
+    @web.middleware
+    async def guarded(request: web.Request, handler: Handler) -> web.StreamResponse:
+        heads = request.headers
+        host, origin, site = heads.get("Host"), heads.get("Origin"), heads.get("Sec-Fetch-Site")
+        if why := why_not_ours(names, host=host, origin=origin, fetch_site=site):
+            return web.Response(text=f"{why}\n", status=403)
+        return await handler(request)
+
+    return guarded
