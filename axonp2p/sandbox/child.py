@@ -191,7 +191,7 @@ def why_no_sandbox() -> str:
     Builds one and runs the interpreter in it; blocks for some 200 ms.
     """
     if sys.platform != "linux":
-        return f"jobs are walled in on Linux only; mend it: {wrong_system('a sandbox', 'Linux').fix}"
+        return f"jobs are walled in on Linux only; to fix it: {wrong_system('a sandbox', 'Linux').fix}"
     try:
         bubblewrap = find_bubblewrap()
         filter_program()

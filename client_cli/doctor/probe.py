@@ -202,7 +202,7 @@ def _look_at_machine(home: Path) -> ClientMachineFacts:
 
 def _sandbox_trouble() -> str:
     if sys.platform == "win32":
-        return f"jobs are walled in on Linux only; mend it: on Windows use WSL2: {PAGE}"
+        return f"jobs are walled in on Linux only; to fix it: on Windows use WSL2: {PAGE}"
     # Its modules do not load on Windows.
     from axonp2p.sandbox.child import why_no_sandbox
 
