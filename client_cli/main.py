@@ -26,12 +26,15 @@ COMMANDS = (
     "fetch",
     "export",
     "report",
+    "rm",
     "peers",
     "credits",
     "trust",
     "verdict",
     "doctor",
+    "config",
     "swarm",
+    "completion",
     "version",
 )
 """In the order in which people use them."""

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from client_cli.options import common, keep_existing
+from client_cli.options import common, job_ids, keep_existing
 from client_cli.options import overwrite as overwrite_option
 from client_cli.options import trackers as trackers_option
 
@@ -14,7 +14,7 @@ _SHOWN = 10
 
 
 @click.command("credits", short_help="Show credits and receipts from a tracker's ledger.")
-@click.argument("job", default="")
+@click.argument("job", default="", shell_complete=job_ids)
 @click.option("--key", metavar="ID", default="", help="The balance and receipts of this peer or client, not of you.")
 @click.option("--csv", "as_csv", is_flag=True, help="Print every receipt as CSV, the oldest first.")
 @click.option(

@@ -6,12 +6,12 @@ from pathlib import Path
 
 import click
 
-from client_cli.options import common
+from client_cli.options import common, job_ids
 from client_cli.options import trackers as trackers_option
 
 
 @click.command("pause", short_help="Stop a job after this round or these copies, to be resumed.")
-@click.argument("job")
+@click.argument("job", shell_complete=job_ids)
 @click.option("--now", is_flag=True, help="Do not wait for the end of the round, or of the copies, that run.")
 @trackers_option
 @common
@@ -49,7 +49,7 @@ def command(job: str, now: bool, trackers: tuple[str, ...], home: Path | None, a
 
 
 @click.command("stop", short_help="End a job early and keep what it came to.")
-@click.argument("job")
+@click.argument("job", shell_complete=job_ids)
 @trackers_option
 @common
 def stop(job: str, trackers: tuple[str, ...], home: Path | None, as_json: bool) -> None:

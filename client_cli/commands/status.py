@@ -6,12 +6,12 @@ from pathlib import Path
 
 import click
 
-from client_cli.options import common
+from client_cli.options import common, job_ids
 from client_cli.options import trackers as trackers_option
 
 
 @click.command("status", short_help="How far a job is.")
-@click.argument("job")
+@click.argument("job", shell_complete=job_ids)
 @trackers_option
 @common
 def command(job: str, trackers: tuple[str, ...], home: Path | None, as_json: bool) -> None:
