@@ -58,7 +58,9 @@ def command(
         book.pardon(one.peer)
         context.answer(f"All that was found of {one.peer} is forgotten.", {"pardoned": one.peer})
         return
-    context.answer(trust_text(known, now=time.time()), {"peers": [known_data(one) for one in known]})
+    names = {peer.peer: peer.name for record in context.jobs().records() for peer in record.peers}
+    told = [known_data(one) | {"name": names.get(one.peer, "")} for one in known]
+    context.answer(trust_text(known, names, now=time.time()), {"peers": told})
 
 
 def _write(file: Path, evidence: bytes) -> None:
