@@ -40,7 +40,7 @@ COMMANDS = (
 """In the order in which people use them."""
 
 
-BESIDE = {"stop": "pause", "export": "fetch"}
+BESIDE = {"stop": "pause", "cancel": "pause", "export": "fetch", "status": "jobs", "verdict": "trust"}
 """Commands of one family are in one module."""
 
 
