@@ -191,6 +191,29 @@ class Settings(_Section, frozen=True):
 
 
 T = TypeVar("T", bound=_Section)
+CONFIG = "config.toml"
+
+
+class ToldSetting(msgspec.Struct, frozen=True):
+    """One setting as it holds, and where it comes from: a variable of the environment, config.toml, or the default."""
+
+    name: str
+    value: Any
+    source: str
+
+
+def told_settings(
+    home: Path, section: str, kind: type[_Section], environment: Mapping[str, str] = os.environ
+) -> list[ToldSetting]:
+    """All settings of one section. Raises `SettingsError`."""
+    holds, path = getattr(read_settings(home, environment), section), home / CONFIG
+    named = msgspec.toml.decode(path.read_bytes()).get(section, {}) if path.exists() else {}
+    found = []
+    for field in msgspec.structs.fields(kind):
+        variable, value = f"AXON_{section}_{field.name}".upper(), getattr(holds, field.name)
+        source = variable if variable in environment else CONFIG if field.encode_name in named else "default"
+        found.append(ToldSetting(field.encode_name, value, source))
+    return found
 
 
 def home_folder(program: str, flag: Path | None, environment: Mapping[str, str] = os.environ) -> Path:
@@ -213,7 +236,7 @@ def home_folder(program: str, flag: Path | None, environment: Mapping[str, str] 
 
 def read_settings(home: Path, environment: Mapping[str, str] = os.environ) -> Settings:
     """The settings in `home/config.toml`, overridden by the environment. Raises `SettingsError`."""
-    path = home / "config.toml"
+    path = home / CONFIG
     try:
         content = path.read_bytes() if path.exists() else b""
     except OSError as error:

@@ -26,18 +26,21 @@ COMMANDS = (
     "fetch",
     "export",
     "report",
+    "rm",
     "peers",
     "credits",
     "trust",
     "verdict",
     "doctor",
+    "config",
     "swarm",
+    "completion",
     "version",
 )
 """In the order in which people use them."""
 
 
-BESIDE = {"stop": "pause", "export": "fetch"}
+BESIDE = {"stop": "pause", "cancel": "pause", "export": "fetch", "status": "jobs", "verdict": "trust"}
 """Commands of one family are in one module."""
 
 

@@ -50,6 +50,15 @@ def wait(command: F) -> F:
     )(command)
 
 
+def job_ids(ctx: click.Context, param: click.Parameter, begun: str) -> list[str]:
+    """The ids of jobs of the home that begin so, for completion in a shell."""
+    from axonp2p.client.storage.job_store import JobStore
+    from axonp2p.settings import home_folder
+
+    names = JobStore(home_folder("client", ctx.params.get("home"))).names()
+    return [name for name in names if name.startswith(begun)]
+
+
 def overwrite(command: F) -> F:
     """`--overwrite`."""
     return click.option("--overwrite", is_flag=True, help="Replace files that are there already.")(command)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from client_cli.options import common, keep_existing
+from client_cli.options import common, job_ids, keep_existing
 from client_cli.options import overwrite as overwrite_option
 from client_cli.options import trackers as trackers_option
 
@@ -14,8 +14,14 @@ _SHOWN = 10
 
 
 @click.command("credits", short_help="Show credits and receipts from a tracker's ledger.")
-@click.argument("job", default="")
-@click.option("--key", metavar="ID", default="", help="The balance and receipts of this peer or client, not of you.")
+@click.argument("job", default="", shell_complete=job_ids)
+@click.option(
+    "--key",
+    metavar="ID",
+    default="",
+    help="The balance and receipts of this peer or client, not of you: its id, or the name or the beginning of the id "
+    "of a peer of your jobs.",
+)
 @click.option("--csv", "as_csv", is_flag=True, help="Print every receipt as CSV, the oldest first.")
 @click.option(
     "--proof",
@@ -46,7 +52,7 @@ def command(
 
     from client_cli.context import Context
     from client_cli.text.credit_history_text import history_csv, history_row, history_table, pending_text
-    from client_cli.text.credits_table import credits_table
+    from client_cli.text.credits_table import credits_table, whole_key
 
     context = Context.of(home, as_json)
     keep_existing([proof] if proof else [], overwrite=overwrite)
@@ -58,7 +64,9 @@ def command(
             return
         if job:
             raise click.UsageError("JOB does not go with --key, --csv or --proof")
-        history = swarm.history(key, most=0 if as_csv or proof else _SHOWN, prove=proof is not None)
+        history = swarm.history(
+            whole_key(key, swarm.names()), most=0 if as_csv or proof else _SHOWN, prove=proof is not None
+        )
         rows = [history_row(line) for line in history.lines]
         data: dict[str, object] = {"keys": history.keys, "tracker": history.tracker, "entries": history.head.size}
         data |= {"root": history.head.root.hex(), "receipts": rows}

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from client_cli.options import common, keep_existing
+from client_cli.options import common, job_ids, keep_existing
 from client_cli.options import overwrite as overwrite_option
 from client_cli.options import trackers as trackers_option
 
@@ -28,7 +28,7 @@ round_option = click.option(
 
 
 @click.command("fetch", short_help="Copy what a job made, and its logs, into a folder.")
-@click.argument("job")
+@click.argument("job", shell_complete=job_ids)
 @click.option(
     "-o", "--out", type=click.Path(path_type=Path, file_okay=False), required=True, help="Folder for what JOB made."
 )

@@ -6,24 +6,26 @@ from pathlib import Path
 
 import click
 
-from client_cli.options import common
+from client_cli.options import common, job_ids
 from client_cli.options import trackers as trackers_option
 
 
 @click.command("logs", short_help="Print what a job printed at its peers.")
-@click.argument("job")
+@click.argument("job", shell_complete=job_ids)
+@click.argument("peer", default="")
 @click.option("--index", type=click.IntRange(min=0), help="Only of the peers at which that copy of a command ran.")
 @click.option("-f", "--follow", is_flag=True, help="Go on as they grow, until the job is over.")
 @trackers_option
 @common
 def command(
-    job: str, index: int | None, follow: bool, trackers: tuple[str, ...], home: Path | None, as_json: bool
+    job: str, peer: str, index: int | None, follow: bool, trackers: tuple[str, ...], home: Path | None, as_json: bool
 ) -> None:
     """Print what JOB printed at its peers, as far as it lies in the job's folder, here or at the tracker that has it.
 
     For a training it also names the files that the task wrote into /out at its peers.
 
-    A peer's log holds all that the job printed there; with --index it is that of each peer at which that copy ran.
+    With PEER only what that one printed (the beginning of its name is enough). A peer's log holds all that the job
+    printed there; with --index it is that of each peer at which that copy ran.
     """
     from contextlib import ExitStack
 
@@ -49,18 +51,21 @@ def command(
             raise click.UsageError(f"{record.id} has {record.units} copies: the last one is {record.units - 1}")
         if as_json:
             files = {} if copies else {"files": task_files(folder)}
-            context.answer("", {"job": record.id, "logs": log_texts(folder, index), **files})
+            context.answer("", {"job": record.id, "logs": log_texts(folder, index, peer), **files})
             return
 
         def over() -> bool:
             check()
             return is_over(folder.read().state) or not is_at_work(folder)
 
-        printed = show_logs(folder, index, over if follow else None)
-        if not copies and show_task_files(folder):
+        printed = show_logs(folder, index, over if follow else None, peer=peer)
+        if not copies and not peer and show_task_files(folder):
             return
         if not printed:
             what = record.id if index is None else f"copy {index} of {record.id}"
+            if peer:
+                names = " ".join(one.name for one in record.peers) or "none"
+                raise NotFound(f"there is no log of {peer} in {what}", cause=f"its peers: {names}")
             raise NotFound(
                 f"there is no log of {what} here",
                 cause="its peers have printed nothing yet, or it has no peers",

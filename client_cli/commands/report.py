@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from client_cli.options import common, keep_existing
+from client_cli.options import common, job_ids, keep_existing
 from client_cli.options import loggers as loggers_option
 from client_cli.options import overwrite as overwrite_option
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 @click.command("report", short_help="Write a job's report as one HTML file.")
-@click.argument("job")
+@click.argument("job", shell_complete=job_ids)
 @click.option("--out", type=click.Path(path_type=Path, dir_okay=False), help="The file, instead of the job's folder.")
 @overwrite_option
 @loggers_option

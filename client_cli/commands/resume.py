@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from client_cli.options import common
+from client_cli.options import common, job_ids
 from client_cli.options import json_events as json_events_option
 from client_cli.options import loggers as loggers_option
 from client_cli.options import page as page_option
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 @click.command("resume", short_help="Continue a paused, interrupted or failed job.")
-@click.argument("job")
+@click.argument("job", shell_complete=job_ids)
 @click.option("--here", is_flag=True, help="Take a job that a tracker carries on back to this computer.")
 @wait_option
 @trackers_option

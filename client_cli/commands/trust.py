@@ -1,4 +1,4 @@
-"""`axon trust`."""
+"""`axon trust`, and `axon verdict FILE`, which examines the evidence of a conviction."""
 
 from __future__ import annotations
 
@@ -58,7 +58,34 @@ def command(
         book.pardon(one.peer)
         context.answer(f"All that was found of {one.peer} is forgotten.", {"pardoned": one.peer})
         return
-    context.answer(trust_text(known, now=time.time()), {"peers": [known_data(one) for one in known]})
+    names = {peer.peer: peer.name for record in context.jobs().records() for peer in record.peers}
+    told = [known_data(one) | {"name": names.get(one.peer, "")} for one in known]
+    context.answer(trust_text(known, names, now=time.time()), {"peers": told})
+
+
+@click.command("verdict", short_help="Examine the evidence of a conviction.")
+@click.argument("file", type=click.Path(path_type=Path))
+@common
+def verdict(file: Path, home: Path | None, as_json: bool) -> None:
+    """Examine the evidence of a conviction: FILE as a job keeps it in its folder, under evidence/.
+
+    Every signature in it is checked, and it is judged anew by the rule of docs/trust.md, without any network. Who was
+    accused can so show whether what it signed convicts it.
+    """
+    from axonp2p.errors import NotFound
+    from axonp2p.ledger.voiding import EVIDENCE_LIMIT
+    from axonp2p.verification.evidence import examine, read_evidence
+    from client_cli.context import Context
+    from client_cli.text.verdict_text import verdict_data, verdict_text
+
+    context = Context.of(home, as_json)
+    try:
+        with file.open("rb") as stream:
+            data = stream.read(EVIDENCE_LIMIT + 1)
+    except OSError as error:
+        raise NotFound(f"{file} cannot be read: {error.strerror}") from error
+    examined = examine(read_evidence(data))
+    context.answer(verdict_text(examined), verdict_data(examined))
 
 
 def _write(file: Path, evidence: bytes) -> None:

@@ -6,13 +6,13 @@ from pathlib import Path
 
 import click
 
-from client_cli.options import common
+from client_cli.options import common, job_ids
 from client_cli.options import page as page_option
 from client_cli.options import trackers as trackers_option
 
 
 @click.command("watch", short_help="Follow a job: its events here, its page in the browser.")
-@click.argument("job")
+@click.argument("job", shell_complete=job_ids)
 @click.option("--open", "in_browser", is_flag=True, help="Open the page in the browser.")
 @trackers_option
 @page_option

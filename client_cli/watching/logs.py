@@ -41,10 +41,10 @@ class LogTails:
         self._named = ""
         """The file whose lines were printed last."""
 
-    def look(self, peers: Sequence[str] | None, *, all_of_it: bool) -> None:
-        """Print what came; `all_of_it`: also a last line without an end."""
+    def look(self, peers: Sequence[str] | None, *, all_of_it: bool, begins: str = "") -> None:
+        """Print what came of peers whose names begin so; `all_of_it`: also a last line without an end."""
         for path in sorted(self._folder.glob("*.log")):
-            if peers is None or path.stem in peers:
+            if path.stem.startswith(begins) and (peers is None or path.stem in peers):
                 self._print(path, all_of_it=all_of_it)
 
     @property
@@ -72,26 +72,26 @@ class LogTails:
         self._write(printable(text.decode(errors="replace")).removesuffix("\n"))
 
 
-def show_logs(folder: JobFolder, index: int | None, over: Callable[[], bool] | None) -> bool:
+def show_logs(folder: JobFolder, index: int | None, over: Callable[[], bool] | None, *, peer: str = "") -> bool:
     """Print them; with `over`, go on until that says that the job is over. Whether there was anything to print."""
     tails, tail, told = LogTails(folder.logs, _print), EventTail(folder), list[Event]()
     while True:
         ended = over is None or over()
         told += tail.fresh() if index is not None else ()
-        tails.look(None if index is None else peers_of(told, index), all_of_it=ended)
+        tails.look(None if index is None else peers_of(told, index), all_of_it=ended, begins=peer)
         if ended:
             return tails.found
         time.sleep(LOOK_S)
 
 
-def log_texts(folder: JobFolder, index: int | None) -> dict[str, str]:
-    """The logs by peer, as text."""
+def log_texts(folder: JobFolder, index: int | None, begins: str = "") -> dict[str, str]:
+    """The logs by peer, as text, of those whose names begin so."""
     peers = None if index is None else peers_of(folder.read_events(), index)
     found = {path.stem: path for path in sorted(folder.logs.glob("*.log"))}
     return {
         name: path.read_bytes().decode(errors="replace")
         for name, path in found.items()
-        if peers is None or name in peers
+        if name.startswith(begins) and (peers is None or name in peers)
     }
 
 

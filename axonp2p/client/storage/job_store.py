@@ -204,6 +204,27 @@ class JobStore:
             raise no_such_job(job, names)
         return JobFolder(self._jobs / found[0])
 
+    def removable(self, folder: JobFolder) -> JobRecord:
+        """What is written down of a job that may be removed. Raises `AlreadyRunning` where something still works on it,
+        and `SettingsError` where peers hold slots for it or it is not over."""
+        record = folder.read()
+        cancel = f"axon cancel {record.id}"
+        if folder.is_held():
+            raise AlreadyRunning(f"a program is at work on the job {record.id}", fix=cancel)
+        if not is_over(record.state) or folder.leases.exists():
+            raise SettingsError(f"{record.id} is not over, so it is not removed: it is {record.state}", fix=cancel)
+        return record
+
+    def remove(self, folder: JobFolder) -> None:
+        """Remove its folder, and nothing that a link in it leads to. Raises as `removable`."""
+        self.removable(folder)
+        if folder.path.is_symlink() or folder.path.parent != self._jobs:
+            raise SettingsError(f"{folder.path} is no folder of a job in {self._jobs}")
+        try:
+            shutil.rmtree(folder.path)
+        except OSError as error:
+            raise SettingsError(f"cannot remove {folder.path}: {error.strerror}", fix=f"rm -r {folder.path}") from error
+
     def names(self) -> list[str]:
         """The ids of all jobs, by alphabet."""
         return [path.name for path in self._folders()]

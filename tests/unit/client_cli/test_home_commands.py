@@ -1,0 +1,83 @@
+"""Commands about this computer alone: completion, removing a job, settings, and the log of one peer."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import click
+import pytest
+from click.testing import CliRunner, Result
+
+from axonp2p.errors import AlreadyRunning, NotFound, SettingsError
+from axonp2p.jobs.lifecycle import JobState
+from client_cli.main import cli
+from client_cli.options import job_ids
+from tests.laboratory.paper_job import STATES
+
+
+def axon(home: Path, *words: str) -> Result:
+    return CliRunner().invoke(cli, [*words, "--home", str(home)])
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_each_shell_has_a_script_that_asks_axon(tmp_path: Path, shell: str) -> None:
+    done = axon(tmp_path, "completion", shell)
+    assert done.exit_code == 0
+    assert f"_AXON_COMPLETE={shell}_complete" in done.output
+
+
+def test_ids_of_jobs_are_completed(tmp_path: Path) -> None:
+    STATES["finished"](tmp_path)
+    command = cli.get_command(click.Context(cli), "status")
+    assert command is not None
+    context = click.Context(command)
+    context.params["home"] = tmp_path
+    assert job_ids(context, command.params[0], "dig") == ["digits-7f3a"]
+    assert job_ids(context, command.params[0], "x") == []
+
+
+def test_a_job_that_is_over_is_removed_when_that_is_said(tmp_path: Path) -> None:
+    job = STATES["finished"](tmp_path / "home")
+    outside = tmp_path / "mine"
+    outside.mkdir()
+    (outside / "file").touch()
+    (job.folder.path / "link").symlink_to(outside)
+    asked = axon(tmp_path / "home", "rm", "digits")
+    assert (asked.exit_code, job.folder.path.exists()) == (2, True)  # nobody can be asked here
+    done = axon(tmp_path / "home", "rm", "digits", "--yes", "--json")
+    assert json.loads(done.output)["removed"] == "digits-7f3a"
+    assert not job.folder.path.exists()
+    assert (outside / "file").exists()
+
+
+def test_a_job_that_runs_or_holds_slots_is_not_removed(tmp_path: Path) -> None:
+    job = STATES["running"](tmp_path)
+    assert isinstance(axon(tmp_path, "rm", "digits", "-y").exception, SettingsError)
+    job.journal.change(state=JobState.FINISHED)
+    with job.folder.held():
+        assert isinstance(axon(tmp_path, "rm", "digits", "-y").exception, AlreadyRunning)
+    job.folder.leases.touch()
+    assert isinstance(axon(tmp_path, "rm", "digits", "-y").exception, SettingsError)
+    assert job.folder.path.exists()
+
+
+def test_settings_are_told_with_where_they_come_from(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "config.toml").write_text('[client]\ndht-contacts = ["127.0.0.1:1"]\n')
+    monkeypatch.setenv("AXON_CLIENT_DHT", "false")
+    told = json.loads(axon(tmp_path, "config", "--json").output)
+    assert told["settings"]["dht-contacts"] == {"value": ["127.0.0.1:1"], "from": "config.toml"}
+    assert told["settings"]["dht"] == {"value": False, "from": "AXON_CLIENT_DHT"}
+    assert told["settings"]["trackers"] == {"value": [], "from": "default"}
+    assert str(tmp_path / "config.toml") in axon(tmp_path, "config").output
+
+
+def test_the_log_of_one_peer(tmp_path: Path) -> None:
+    job = STATES["finished"](tmp_path)
+    for name in ("otter", "heron"):
+        job.folder.add_log(name, f"{name} says hello\n".encode())
+    assert axon(tmp_path, "logs", "digits", "ott").output.splitlines() == ["==> otter <==", "otter says hello"]
+    assert set(json.loads(axon(tmp_path, "logs", "digits", "heron", "--json").output)["logs"]) == {"heron"}
+    missing = axon(tmp_path, "logs", "digits", "nobody").exception
+    assert isinstance(missing, NotFound)
+    assert "otter" in missing.cause
