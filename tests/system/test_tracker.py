@@ -54,6 +54,12 @@ class Process:
     home: Path
 
     @property
+    def metrics(self) -> str:
+        """Where they are, as its first line says."""
+        assert self.process.stdout is not None
+        return self.process.stdout.readline().split()[-1]
+
+    @property
     def address(self) -> PinnedAddress:
         return PinnedAddress.parse((self.home / "address").read_text())
 

@@ -8,7 +8,6 @@ from collections.abc import Callable
 from aiohttp import web
 
 from axonp2p.transport.address import join_host_port, split_host_port
-from axonp2p.transport.http.http_replies import SERVER
 from axonp2p.transport.http.plain_server import PlainServer
 
 OPTION = "--metrics-listen"
@@ -27,7 +26,7 @@ class MetricsListener:
         self._host, self._port = split_host_port(listen)
         app = web.Application()
         app.router.add_get("/metrics", self._page)
-        headers = {"Server": SERVER, "Cache-Control": "no-store", "X-Content-Type-Options": "nosniff"}
+        headers = {"Cache-Control": "no-store", "X-Content-Type-Options": "nosniff"}
         self._server = PlainServer(app, called="listener for metrics", option=OPTION, headers=headers)
 
     async def start(self) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from datetime import datetime
 from functools import cache
 from pathlib import Path
@@ -19,7 +20,37 @@ if TYPE_CHECKING:
 
 TEMPLATES = Path(__file__).parent / "templates"
 Local = Callable[[float], datetime]
-_HEIGHT = 46.0
+_HEIGHT, _THIN = 46.0, 0.6
+
+
+@dataclass(frozen=True)
+class Chart:
+    """One picture of the last day, a bar for each quarter of an hour; None: before the start."""
+
+    name: str
+    unit: str
+    values: Sequence[float | None]
+
+    @property
+    def most(self) -> float:
+        """The largest, which fills the height."""
+        return max((value for value in self.values if value is not None), default=0.0)
+
+    @property
+    def label(self) -> str:
+        """The picture in words."""
+        last = next((value for value in reversed(self.values) if value is not None), 0.0)
+        return f"{self.name}, {self.unit}: at most {self.most:,.4g}, {last:,.4g} in the last one"
+
+    @property
+    def bars(self) -> list[tuple[int, float, float]]:
+        """Place, top and height of each; a thin line for nothing."""
+        return [
+            (place, round(_HEIGHT - height, 2), round(height, 2))
+            for place, value in enumerate(self.values)
+            if value is not None
+            for height in [max(_THIN, _HEIGHT * value / self.most) if value else _THIN]
+        ]
 
 
 @cache
@@ -39,9 +70,8 @@ def _environment() -> Environment:
         "count": lambda count: f"{count:,.0f}",
         "span": span_text,
         "state": state_of,
-        "points": points,
         "short": short,
-        "plural": lambda count, noun: plural(count, noun),
+        "plural": plural,
     }
     return environment
 
@@ -49,16 +79,17 @@ def _environment() -> Environment:
 def operators_page(overview: Overview, local: Local) -> str:
     """The whole page. `local` turns Unix seconds into the wall's clock."""
     samples, now = overview.samples, overview.now
+    quarter = "a quarter of an hour"
     charts = [
-        ("Peers", "announced at the end of each quarter of an hour", levels(samples, "alive", now)),
-        ("Announces", "a quarter of an hour", bars(samples, "announces", now)),
-        ("Queries", "a quarter of an hour", bars(samples, "queries", now)),
-        ("Refusals", "a quarter of an hour", bars(samples, "refusals", now)),
-        ("Receipts", "new in the ledger, a quarter of an hour", bars(samples, "receipts", now)),
+        Chart("Peers", f"announced at the end of each {quarter[2:]}", levels(samples, "alive", now)),
+        Chart("Announces", quarter, bars(samples, "announces", now)),
+        Chart("Queries", quarter, bars(samples, "queries", now)),
+        Chart("Refusals", quarter, bars(samples, "refusals", now)),
+        Chart("Receipts", f"new in the ledger, {quarter}", bars(samples, "receipts", now)),
     ]
     if overview.relay is not None:
         carried = [None if one is None else one / 1e6 for one in bars(samples, "relay_bytes", now)]
-        charts.append(("Relayed", "MB, a quarter of an hour", carried))
+        charts.append(Chart("Relayed", f"MB, {quarter}", carried))
     errors = {code: " ".join((kind.__doc__ or "").split()) for code, kind in error_classes().items()}
     hours = [local(now - hours * 3600).strftime("%H:%M") for hours in (24, 18, 12, 6)]
     template = _environment().get_template("operator.html")
@@ -87,13 +118,3 @@ def state_of(other: OtherState) -> str:
     if other.lives:
         return "answers"
     return "never answered" if other.answered_s_ago is None else f"silent for {span_text(other.answered_s_ago)}"
-
-
-def points(values: Sequence[float | None]) -> list[tuple[int, float, float]]:
-    """Place, top and height of each bar in a picture of `_HEIGHT`; the largest fills it. None has no bar."""
-    most = max((value for value in values if value is not None), default=0.0)
-    return [
-        (place, round(_HEIGHT - height, 2), round(height, 2))
-        for place, value in enumerate(values)
-        if value is not None and (height := max(0.6, _HEIGHT * value / most) if most and value else 0.6)
-    ]

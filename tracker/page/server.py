@@ -11,7 +11,6 @@ from aiohttp.typedefs import Handler, Middleware
 
 from axonp2p.errors import AxonError
 from axonp2p.transport.address import join_host_port
-from axonp2p.transport.http.http_replies import SERVER
 from axonp2p.transport.http.own_page import HEADERS, LOOK, POLICY, loopback, own_names, why_not_ours
 from axonp2p.transport.http.plain_server import PlainServer
 from tracker.page.overview import Overview
@@ -45,7 +44,7 @@ class OperatorPage:
         app.router.add_get("/", self._page)
         for name in FILES:
             app.router.add_get(f"/static/{name}", _file)
-        headers = {"Content-Security-Policy": POLICY, "Server": SERVER, **HEADERS}
+        headers = {"Content-Security-Policy": POLICY, **HEADERS}
         self._server = PlainServer(app, called="operator's page", option=OPTION, headers=headers)
 
     async def start(self) -> str:

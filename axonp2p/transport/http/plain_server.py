@@ -10,6 +10,7 @@ from aiohttp import web
 
 from axonp2p.errors import PortTaken, SettingsError
 from axonp2p.transport.address import join_host_port
+from axonp2p.transport.http.http_replies import name_server
 
 HEAD_BYTES = 8 * 1024
 MOST_CONNECTIONS = 64
@@ -24,7 +25,7 @@ class PlainServer:
     def __init__(self, app: web.Application, *, called: str, option: str, headers: Mapping[str, str]) -> None:
         """`headers` are on every answer that does not say otherwise."""
         self._called, self._option = called, option
-        app.on_response_prepare.append(_adding(headers))
+        app.on_response_prepare.extend([name_server, _adding(headers)])
         # No log of requests: nobody needs it, and what is not written cannot tell anything.
         self._runner = web.AppRunner(
             app,
