@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import resource
 import sys
 from pathlib import Path
 from types import SimpleNamespace
@@ -94,7 +95,7 @@ def test_whatever_is_done_for_a_client_the_host_s_own_work_comes_first(
 ) -> None:
     done: list[str] = []
     monkeypatch.setattr(sys, "argv", ["hosted_run", str(folder.path.parent), JOB, *more])
-    monkeypatch.setattr(hosted_run.resource, "setrlimit", lambda *_: None)
+    monkeypatch.setattr(resource, "setrlimit", lambda *_: None)
     monkeypatch.setattr(hosted_run, "threading", SimpleNamespace(Thread=lambda **_: SimpleNamespace(start=list)))
     monkeypatch.setattr(hosted_run, "configure_logs", lambda **_: None)
     monkeypatch.setattr(hosted_run, "run_program", lambda body, debug: done.append("work") or 0)

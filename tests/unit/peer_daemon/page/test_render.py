@@ -139,7 +139,7 @@ def test_a_state_has_the_buttons_that_mean_something_in_it(state: str, buttons: 
 
 
 def test_a_pause_says_its_end() -> None:
-    assert "until 13:55 (in 1 h 55 min)" in read(STATES["waiting"]).text
+    assert "until 13:55 (in 1 h 55 min)" in read(STATES["paused"]).text
 
 
 def test_tables_stand_behind_the_pictures() -> None:
