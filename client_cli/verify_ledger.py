@@ -25,7 +25,7 @@ from nacl.signing import VerifyKey
 CREDITS_A_FLOP = 200 / (86400 * 10**9)
 
 
-class Wrong(Exception):
+class ProofWrong(Exception):
     """What is wrong with the proof."""
 
 
@@ -33,7 +33,7 @@ def public_key(name: str) -> bytes:
     """The 32 bytes behind an id: 52 letters of base32 without padding, in lower case."""
     key = base64.b32decode(name.upper() + "====")
     if base64.b32encode(key).decode().rstrip("=").lower() != name:
-        raise Wrong(f"{name} is not the one spelling of a key")
+        raise ProofWrong(f"{name} is not the one spelling of a key")
     return key
 
 
@@ -42,7 +42,7 @@ def check_signature(signer: str, purpose: str, payload: bytes, signature: bytes)
     try:
         VerifyKey(public_key(signer)).verify(purpose.encode() + b"\0" + payload, signature)
     except (BadSignatureError, ValueError) as error:
-        raise Wrong(f"{purpose} is not signed by {signer[:8]}") from error
+        raise ProofWrong(f"{purpose} is not signed by {signer[:8]}") from error
 
 
 def opened(envelope: dict[str, Any], purpose: str) -> dict[str, Any]:
@@ -57,10 +57,10 @@ def check_inclusion(entry: bytes, number: int, size: int, path: list[bytes], roo
     found = hashlib.sha256(b"\0" + entry).digest()
     at, last = number, size - 1
     if not 0 <= at <= last:
-        raise Wrong(f"entry {number} is not within a log of {size}")
+        raise ProofWrong(f"entry {number} is not within a log of {size}")
     for beside in path:
         if last == 0:
-            raise Wrong(f"the path of entry {number} is too long")
+            raise ProofWrong(f"the path of entry {number} is too long")
         if at % 2 or at == last:
             found = hashlib.sha256(b"\1" + beside + found).digest()
             while at % 2 == 0 and at:
@@ -69,7 +69,7 @@ def check_inclusion(entry: bytes, number: int, size: int, path: list[bytes], roo
             found = hashlib.sha256(b"\1" + found + beside).digest()
         at, last = at >> 1, last >> 1
     if last or found != root:
-        raise Wrong(f"the path of entry {number} does not lead to the root")
+        raise ProofWrong(f"the path of entry {number} does not lead to the root")
 
 
 def open_receipt(entry: bytes) -> tuple[dict[str, Any], bytes]:
@@ -78,7 +78,7 @@ def open_receipt(entry: bytes) -> tuple[dict[str, Any], bytes]:
     envelope = doubly["receipt"]
     receipt = opened(envelope, "axon/receipt/1")
     if receipt["client"] != envelope["signer"] or receipt["client"] == receipt["peer"]:
-        raise Wrong("a receipt was not signed by its client")
+        raise ProofWrong("a receipt was not signed by its client")
     signed = msgpack.packb({name: envelope[name] for name in ("signer", "payload", "signature")})
     check_signature(receipt["peer"], "axon/receipt-accepted/1", signed, doubly["peer_signature"])
     return receipt, envelope["payload"]
@@ -89,22 +89,22 @@ def open_voiding(entry: bytes) -> tuple[str, str, str]:
     envelope = msgpack.unpackb(entry)["voided"]
     voiding = opened(envelope, "axon/voiding/1")
     if voiding["client"] != envelope["signer"]:
-        raise Wrong("receipts were made void by another key than their client's")
+        raise ProofWrong("receipts were made void by another key than their client's")
     return voiding["client"], voiding["job"], voiding["peer"]
 
 
 def verify(data: bytes, root: str = "") -> dict[str, Any]:
-    """The sums of a credit proof. Raises `Wrong`."""
+    """The sums of a credit proof. Raises `ProofWrong`."""
     proof = msgpack.unpackb(data)
     if proof["format"] != "axon/credit-proof/2":
-        raise Wrong(f"{proof['format']} is another format")
+        raise ProofWrong(f"{proof['format']} is another format")
     keys, head = proof["keys"], opened(proof["head"], "axon/tree-head/1")
     if not keys or len({*map(public_key, keys)}) != len(keys):
-        raise Wrong("it names no key, or one twice")
+        raise ProofWrong("it names no key, or one twice")
     if head["tracker"] != proof["head"]["signer"]:
-        raise Wrong("the head was not signed by its tracker")
+        raise ProofWrong("the head was not signed by its tracker")
     if root and head["root"].hex() != root:
-        raise Wrong(f"the head has root {head['root'].hex()}")
+        raise ProofWrong(f"the head has root {head['root'].hex()}")
     void = set()
     for one in proof["voidings"]:
         check_inclusion(one["entry"], one["number"], head["size"], one["path"], head["root"])
@@ -115,7 +115,7 @@ def verify(data: bytes, root: str = "") -> dict[str, Any]:
         check_inclusion(one["entry"], one["number"], head["size"], one["path"], head["root"])
         receipt, payload = open_receipt(one["entry"])
         if not {receipt["client"], receipt["peer"]} & {*keys} or one["number"] in numbers:
-            raise Wrong(f"entry {one['number']} is about others, or stands there twice")
+            raise ProofWrong(f"entry {one['number']} is about others, or stands there twice")
         numbers.add(one["number"])
         place = (receipt["reservation"], receipt["peer"], receipt["number"])
         rank = hashlib.sha256(payload).digest()
@@ -153,7 +153,7 @@ def main() -> int:
     try:
         with open(options.file, "rb") as file:
             found = verify(file.read(), options.root)
-    except Wrong as error:
+    except ProofWrong as error:
         print(f"WRONG: {error}", file=sys.stderr)
         return 1
     except (ValueError, TypeError, KeyError, LookupError, OSError, msgpack.UnpackException) as error:

@@ -47,8 +47,8 @@ from tracker.log.log_scrub import LogScrub
 from tracker.log.log_watcher import LogWatcher
 from tracker.own_address import reachable_host
 from tracker.own_doors import OwnDoors
-from tracker.page.landing import Landing, Told
-from tracker.page.recorder import Parts, Recorder
+from tracker.page.landing import Landing, LandingFacts
+from tracker.page.recorder import OverviewSources, Recorder
 from tracker.probing.prober import Prober
 from tracker.replication.own_tracker_row import OwnTrackerRow, database_name
 from tracker.replication.remembered_trackers import RememberedTrackers
@@ -139,7 +139,9 @@ class Tracker:
         shared.says_of_log = self.watcher.says_of
         logs = LogRoutes(self._log, lambda: self.watcher.watched)
         landing = Landing(
-            Told(self.key.peer_id, lambda: str(self.address or ""), self._trouble, lambda: index.alive(clock.now()))
+            LandingFacts(
+                self.key.peer_id, lambda: str(self.address or ""), self._trouble, lambda: index.alive(clock.now())
+            )
         )
         extra = [shared.add_routes, self._prober.add_routes, host.add_routes, logs.add_routes, landing.add_routes]
         relay = RelayServer(relay_limits, clock, index.__contains__) if settings.relay else None
@@ -154,7 +156,7 @@ class Tracker:
         self.address: PinnedAddress | None = None
         """As others reach it, once it listens."""
         admission = self._relay.server.admission if self._relay.server else None
-        parts = Parts(
+        parts = OverviewSources(
             index,
             self.ledger,
             self._database,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from tracker.api.status import OtherState
-from tracker.page.overview import Disk, Overview, RelayNow, Sample, Traffic
+from tracker.page.overview import Disk, Overview, RelayNow, RequestCounts, Sample
 from tracker.table.table_index import PeerCounts
 
 NOON = 1_760_011_200.0
@@ -60,7 +60,7 @@ BUSY = Overview(
     now=NOON,
     trouble="",
     peers=PeerCounts(ready=61, busy=132, unreachable=9, gone=40),
-    traffic=Traffic(
+    traffic=RequestCounts(
         {"/v1/announce": 59_000, "/v1/query": 1_777, "/v1/receipts": 800, "other": 3},
         {"AX-407": 12, "AX-501": 3},
         1.7,
@@ -78,7 +78,7 @@ EMPTY = replace(
     BUSY,
     started=NOON - 2,
     peers=PeerCounts(),
-    traffic=Traffic(),
+    traffic=RequestCounts(),
     trackers=[],
     receipts=0,
     convictions=0,

@@ -17,7 +17,7 @@ _SHEET = "/look.css"
 
 
 @dataclass(frozen=True)
-class Told:
+class LandingFacts:
     """What is shown: no more than `/v1/health` tells everybody."""
 
     tracker: PeerId
@@ -30,7 +30,7 @@ class Told:
 class Landing:
     """GET / for browsers; a program that asks for it hears a refusal as before."""
 
-    def __init__(self, told: Told) -> None:
+    def __init__(self, told: LandingFacts) -> None:
         self._told = told
 
     def add_routes(self, app: web.Application) -> None:

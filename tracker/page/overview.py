@@ -17,7 +17,7 @@ BARS = 96
 
 
 @dataclass(frozen=True)
-class Traffic:
+class RequestCounts:
     """What was asked since the start, and what became of it."""
 
     by_path: Mapping[str, int] = field(default_factory=dict)
@@ -64,7 +64,7 @@ class Overview:
     now: float
     trouble: str
     peers: PeerCounts
-    traffic: Traffic
+    traffic: RequestCounts
     trackers: list[OtherState]
     receipts: int
     convictions: int

@@ -14,7 +14,7 @@ from axonp2p.transport.relay.admission import Admission
 from tracker.api.metrics import Metrics
 from tracker.api.status import OtherState, TrackerStatus
 from tracker.ledger.ledger_keeper import LedgerKeeper
-from tracker.page.overview import SAMPLE_S, DayOfSamples, Overview, RelayNow, Sample, Traffic
+from tracker.page.overview import SAMPLE_S, DayOfSamples, Overview, RelayNow, RequestCounts, Sample
 from tracker.storage.database import Database
 from tracker.storage.disk import Disk, look_at_disk
 from tracker.table.table_index import TableIndex
@@ -23,7 +23,7 @@ _ANNOUNCES, _QUERIES = "/v1/announce", "/v1/query"
 
 
 @dataclass(frozen=True)
-class Parts:
+class OverviewSources:
     """What is looked at."""
 
     index: TableIndex
@@ -40,7 +40,7 @@ class Parts:
 class Recorder:
     """One tracker's. `run` is a supervised task."""
 
-    def __init__(self, parts: Parts, clock: Clock) -> None:
+    def __init__(self, parts: OverviewSources, clock: Clock) -> None:
         self._parts = parts
         self._clock = clock
         self._started = clock.now()
@@ -76,7 +76,7 @@ class Recorder:
             now=now,
             trouble=parts.trouble(),
             peers=parts.index.counts(now),
-            traffic=Traffic(metrics.by_path(), dict(metrics.refused), mean, slow),
+            traffic=RequestCounts(metrics.by_path(), dict(metrics.refused), mean, slow),
             trackers=status.trackers,
             receipts=parts.ledger.receipts,
             convictions=self._convictions,
