@@ -79,17 +79,17 @@ def _environment() -> Environment:
 def operators_page(overview: Overview, local: Local) -> str:
     """The whole page. `local` turns Unix seconds into the wall's clock."""
     samples, now = overview.samples, overview.now
-    quarter = "a quarter of an hour"
+    quarter = "per 15 min"
     charts = [
-        Chart("Peers", f"announced at the end of each {quarter[2:]}", levels(samples, "alive", now)),
+        Chart("Peers", "announced", levels(samples, "alive", now)),
         Chart("Announces", quarter, bars(samples, "announces", now)),
         Chart("Queries", quarter, bars(samples, "queries", now)),
         Chart("Refusals", quarter, bars(samples, "refusals", now)),
-        Chart("Receipts", f"new in the ledger, {quarter}", bars(samples, "receipts", now)),
+        Chart("Receipts", f"new {quarter}", bars(samples, "receipts", now)),
     ]
     if overview.relay is not None:
         carried = [None if one is None else one / 1e6 for one in bars(samples, "relay_bytes", now)]
-        charts.append(Chart("Relayed", f"MB, {quarter}", carried))
+        charts.append(Chart("Relayed", f"MB {quarter}", carried))
     errors = {code: " ".join((kind.__doc__ or "").split()) for code, kind in error_classes().items()}
     hours = [local(now - hours * 3600).strftime("%H:%M") for hours in (24, 18, 12, 6)]
     template = _environment().get_template("operator.html")
