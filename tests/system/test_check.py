@@ -100,10 +100,10 @@ def data(self, split, shard, shards):
     urllib.request.urlopen("http://example.org/data.csv")
 """
 ROWS = {
-    "a layer that loss() adds": (methods(GROWS), "have changed in number or size since model() built it", "mend"),
-    "a lazy layer": (methods(LAZY), "0.weight has no size yet", "mend"),
-    "a complex128 buffer": (methods(COMPLEX), "freqs holds torch.complex128", "mend"),
-    "an optimiser of its own": (methods(OWN_OPTIMIZER), "has no param_groups and state", "mend"),
+    "a layer that loss() adds": (methods(GROWS), "have changed in number or size since model() built it", "correct"),
+    "a lazy layer": (methods(LAZY), "0.weight has no size yet", "correct"),
+    "a complex128 buffer": (methods(COMPLEX), "freqs holds torch.complex128", "correct"),
+    "an optimiser of its own": (methods(OWN_OPTIMIZER), "has no param_groups and state", "correct"),
     "a module that is not listed": (f"import mymodel\n{TASK}", "No module named 'mymodel'", 'data = ["mymodel.py"]'),
     "what torch writes beside task.py": (methods(WRITES), "open file failed", "below tempfile.gettempdir()"),
     "what it writes beside task.py": (methods(OPENS_TO_WRITE), "log.txt", "below tempfile.gettempdir()"),
