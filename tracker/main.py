@@ -19,12 +19,12 @@ from axonp2p.files import locked, write_whole
 from axonp2p.identity.peer_id import short
 from axonp2p.logs import configure_logs, get_logger
 from axonp2p.settings import TrackerSettings, home_folder, read_settings, with_flags
+from tracker import service
 from tracker.api.status import print_status
 from tracker.app import Tracker
 from tracker.log.maintenance import back_up, check_home, new_log
 from tracker.log.maintenance import restore as restore_home
 from tracker.log.maintenance_text import print_checked
-from tracker.service import service
 
 log = get_logger(__name__)
 
@@ -245,7 +245,7 @@ async def serve(home: Path, settings: TrackerSettings) -> None:
         await tracker.stop()
 
 
-main.add_command(service)
+main.add_command(service.service)
 
 if __name__ == "__main__":
     main()
