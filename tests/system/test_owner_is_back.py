@@ -110,7 +110,7 @@ def test_while_the_owners_program_runs_the_job_stands_still_and_then_goes_on(tmp
         assert proved.wrong == ""
         assert "Traceback" not in processes.output("otter")
     events = events_of(person)
-    assert [each["reason"] for each in named(events, "peer_paused")] == ["axon-game runs"]
+    assert [each["reason"] for each in named(events, "peer_paused")] == ["a program that has the machine for itself runs"]
     assert len(named(events, "peer_resumed")) == 1
     assert not named(events, "peer_lost")
     assert len(named(events, "round_finished")) == 30
@@ -168,7 +168,7 @@ def test_the_only_machine_gives_the_state_before_it_goes_and_the_job_goes_on_ano
         said, _ = job.communicate(timeout=200)
         assert job.returncode == 8, said
         assert "handed back: " in said
-        (left,) = named(events_of(person), "job_left")
+        (left,) = named(events_of(person), "job_paused")
         assert f"axon resume {left['job']}" in said
         assert left["round"] == len(named(events_of(person), "round_finished")) >= 2
         until(home, lambda status: status.state == "paused", "it did not finish")
