@@ -102,7 +102,7 @@ def _finished(view: View, command: Command) -> JobSummary:
     took = f" in {duration_text(last.seconds)}" if isinstance(last, JobFinished) else ""
     fetch = "" if view.fetched else command("fetch", record.id, "-o", "OUT")
     title = f"The {view.words.result} are here"
-    get = JobBanner("good", title, f"They lie in {view.folder}.", fetch, view.words.fetching)
+    get = JobBanner("good", title, f"They are in {view.folder}.", fetch, view.words.fetching)
     banners: tuple[JobBanner, ...] = (get,)
     if short := report_of(record.kind).shortfall(view.story, record.id, command):
         banners = (JobBanner("bad", short.title, short.text, short.fix, short.or_else), get)
