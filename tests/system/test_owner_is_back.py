@@ -110,7 +110,9 @@ def test_while_the_owners_program_runs_the_job_stands_still_and_then_goes_on(tmp
         assert proved.wrong == ""
         assert "Traceback" not in processes.output("otter")
     events = events_of(person)
-    assert [each["reason"] for each in named(events, "peer_paused")] == ["a program that has the machine for itself runs"]
+    assert [each["reason"] for each in named(events, "peer_paused")] == [
+        "a program that has the machine for itself runs"
+    ]
     assert len(named(events, "peer_resumed")) == 1
     assert not named(events, "peer_lost")
     assert len(named(events, "round_finished")) == 30
