@@ -20,7 +20,7 @@ from axonp2p.sandbox.channel import WorkerChannel
 from axonp2p.sandbox.environment import closed_to_others, find_environment
 from axonp2p.sandbox.launch import Launched, find_bubblewrap, launch, made_up_files
 from axonp2p.sandbox.limits import Limits
-from axonp2p.sandbox.log import READ_AT_ONCE, BoundedLog, LogPace
+from axonp2p.sandbox.log import LEAST_PAUSE_S, READ_AT_ONCE, BoundedLog, LogPace
 from axonp2p.sandbox.walls.command_line import Descriptors, bubblewrap_command
 from axonp2p.sandbox.walls.diagnosis import Kernel, why_it_failed
 from axonp2p.sandbox.walls.drop_privileges import choose_user
@@ -79,6 +79,8 @@ class SandboxedWorker:
         self._limits = limits
         self._group = group
         self._log = BoundedLog(limits.log_bytes)
+        self._log_pace, self._floods = LogPace(), False
+        os.set_blocking(launched.log.fileno(), False)
         self._watch = Watch(launched.first, limits, lambda: self._log.total, group)
         self._killed = False
         self._end = asyncio.create_task(self._until_the_end())
@@ -132,6 +134,9 @@ class SandboxedWorker:
 
     def log(self, start: int = 0) -> bytes:
         """What it printed from byte `start` on, UTF-8: head and tail within the limit, control characters replaced."""
+        if not self._floods and not self._launched.log.closed:
+            with contextlib.suppress(BlockingIOError):
+                self._read_piece()  # printed in the pause between two readings, and perhaps the last that it prints
         return self._log.text(start).encode()
 
     def log_since(self, start: int, most: int) -> tuple[int, bytes]:
@@ -162,8 +167,7 @@ class SandboxedWorker:
 
     async def _read_log(self) -> None:
         # Straight from the pipe, which fills while nothing is read: a reader of asyncio's would read ahead.
-        pipe, pace, loop = self._launched.log, LogPace(), asyncio.get_running_loop()
-        os.set_blocking(pipe.fileno(), False)
+        pipe, loop = self._launched.log, asyncio.get_running_loop()
         readable = asyncio.Event()
         try:
             while True:
@@ -174,15 +178,24 @@ class SandboxedWorker:
                 finally:
                     loop.remove_reader(pipe.fileno())
                 try:
-                    piece = os.read(pipe.fileno(), READ_AT_ONCE)
+                    pause = self._read_piece()
                 except BlockingIOError:
                     continue
-                if not piece:
+                if pause is None:
                     return
-                self._log.add(piece)
-                await asyncio.sleep(pace.pause(len(piece), loop.time()))
+                await asyncio.sleep(pause)
         finally:
             pipe.close()
+
+    def _read_piece(self) -> float | None:
+        """Take what is in the pipe; the seconds until the next reading, None at its end. Raises `BlockingIOError`."""
+        piece = os.read(self._launched.log.fileno(), READ_AT_ONCE)
+        if not piece:
+            return None
+        self._log.add(piece)
+        pause = self._log_pace.pause(len(piece), asyncio.get_running_loop().time())
+        self._floods = pause > LEAST_PAUSE_S
+        return pause
 
 
 def why_no_sandbox() -> str:

@@ -139,7 +139,7 @@ def test_a_job_that_a_tracker_carries_on_takes_its_packages_along(
     seen = list(swarm.attach(job.id).events())
     assert isinstance(seen[-1], JobFinished)
     printed = "".join(log.read_text() for log in (job.folder / "logs").iterdir())
-    assert "kee-ow 7 /job/.wheels/" in printed
+    assert printed.count("kee-ow 7 /job/.wheels/") == 2
     (said,) = [event for event in seen if isinstance(event, PackagesResolved)]
     assert said.wheels == ["feathers 1.0", "gull 1.0"]
 
