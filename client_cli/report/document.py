@@ -168,17 +168,9 @@ def _data_address(text: str) -> str:
 
 @cache
 def _template() -> Template:
-    from jinja2 import Environment, FileSystemLoader, StrictUndefined
+    from axonp2p.transport.http.page_templates import page_templates
 
-    environment = Environment(
-        loader=FileSystemLoader(HERE / "templates"),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
     filters: dict[str, Callable[..., str]] = {
         "bytes": bytes_text, "credits": credits_text, "duration": duration_text,
     }  # fmt: skip
-    environment.filters.update(filters)
-    return environment.get_template("job.html")
+    return page_templates(HERE / "templates", filters).get_template("job.html")

@@ -34,15 +34,8 @@ class Ribbon:
 
 @cache
 def _template() -> Template:
-    from jinja2 import Environment, FileSystemLoader, StrictUndefined
+    from axonp2p.transport.http.page_templates import page_templates
 
-    environment = Environment(
-        loader=FileSystemLoader(TEMPLATES),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
     filters: dict[str, Callable[..., str]] = {
         "duration": words.duration,
         "mebibytes": words.mebibytes,
@@ -54,8 +47,7 @@ def _template() -> Template:
         "yes_no": words.yes_no,
         "look_word": picture.word_of,
     }
-    environment.filters.update(filters)
-    return environment.get_template("page.html")
+    return page_templates(TEMPLATES, filters).get_template("page.html")
 
 
 def page(status: Status, told: HistoryTold, local: picture.Local) -> str:

@@ -55,17 +55,9 @@ class Chart:
 
 @cache
 def _environment() -> Environment:
-    # Loaded when somebody first looks: a tracker at which nobody does saves the memory.
-    from jinja2 import Environment, FileSystemLoader, StrictUndefined
+    from axonp2p.transport.http.page_templates import page_templates
 
-    environment = Environment(
-        loader=FileSystemLoader(TEMPLATES),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    environment.filters |= {
+    filters: dict[str, Callable[..., object]] = {
         "bytes": bytes_text,
         "count": lambda count: f"{count:,.0f}",
         "span": span_text,
@@ -73,7 +65,7 @@ def _environment() -> Environment:
         "short": short,
         "plural": plural,
     }
-    return environment
+    return page_templates(TEMPLATES, filters)
 
 
 def operators_page(overview: Overview, local: Local) -> str:
