@@ -7,6 +7,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import msgspec
 import pytest
 
 from axonp2p.client.storage.trust_book import TRUST_FILE, TrustBook
@@ -15,9 +16,10 @@ from axonp2p.jobs.spec import NeedSpec
 from axonp2p.kinds.train.checked_work import CheckedWork
 from axonp2p.ledger.voiding import VOIDING_LIMIT, VoidingHandedIn
 from axonp2p.training.round_messages import CheckEnded
+from axonp2p.training.spot_checks.open_checks import PENDING_ROUNDS
 from axonp2p.verification.evidence import examine_voiding
 from axonp2p.verification.judgement import Judgement, Outcome
-from axonp2p.verification.own_proofs import OwnProof
+from axonp2p.verification.own_proofs import OWN_SEGMENTS, OwnProof
 from axonp2p.wire.codec import Message, decode_as
 from axonp2p.wire.envelope import Signed
 from tests.fakes import ManualClock, key_of
@@ -73,7 +75,8 @@ def world(tmp_path: Path) -> World:
     return World(tmp_path)
 
 
-def test_a_conviction_with_evidence_is_written_down_to_be_handed_in(world: World, tmp_path: Path) -> None:
+def all_have_spoken(world: World) -> None:
+    """What evidence of `CONVICTED` is made of."""
     world.signs("otter", claim(LAZY))
     for rank, name in ((2, "lynx"), (3, "wren")):
         world.signs(name, claim(END))
@@ -81,6 +84,10 @@ def test_a_conviction_with_evidence_is_written_down_to_be_handed_in(world: World
         for one in own_ends(END, of=rank):
             world.signs(name, one)
     world.signs("otter", own(LAZY, of=1))
+
+
+def test_a_conviction_with_evidence_is_written_down_to_be_handed_in(world: World, tmp_path: Path) -> None:
+    all_have_spoken(world)
     world.checked.ended(CONVICTED)
     (data,) = world.book.convictions()
     handed_in = decode_as(data, VoidingHandedIn, VOIDING_LIMIT)
@@ -92,6 +99,16 @@ def test_a_conviction_with_evidence_is_written_down_to_be_handed_in(world: World
     assert (world.newsd, world.voided, world.checked.liars) == (1, {"otter"}, {1})
     assert (tmp_path / "evidence" / "otter-round-3.evidence").read_bytes() == handed_in.evidence
     assert world.book.convicted() == {key_of("otter").peer_id}
+
+
+def test_a_conviction_that_comes_many_rounds_later_still_has_its_evidence(world: World) -> None:
+    all_have_spoken(world)
+    opinions_take = PENDING_ROUNDS + 1
+    for later in range(opinions_take + PENDING_ROUNDS + OWN_SEGMENTS + 1):
+        for name in NAMES:
+            world.signs(name, msgspec.structs.replace(claim(END), round=3 + later))
+    world.checked.ended(CONVICTED)
+    assert len(world.book.convictions()) == 1
 
 
 def test_without_the_words_of_two_that_signed_its_receipts_stay_valid(world: World) -> None:
