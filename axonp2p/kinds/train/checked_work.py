@@ -30,8 +30,9 @@ from axonp2p.wire.codec import encode
 from axonp2p.wire.envelope import sign
 
 MOST_REPORTS, MOST_REDONE = 32, 64
-"""Words of each peer that are kept. A conviction needs reports of `KEPT_ROUNDS` before the steps in dispute, and may come
-`PENDING_ROUNDS` (for opinions), as many again and `OWN_SEGMENTS` (for own steps) after them; each may be tried twice."""
+"""Words of each peer that are kept. A conviction needs reports of `KEPT_ROUNDS` before the steps in dispute, and may
+come `PENDING_ROUNDS` (for opinions), as many again and `OWN_SEGMENTS` (for own steps) after them; each may be tried
+twice."""
 
 _OUTCOMES: dict[Outcome, CheckOutcome] = {
     Outcome.PASSED: "passed",
