@@ -12,7 +12,7 @@ from click.exceptions import NoSuchCommand
 
 from axonp2p.console import print_error, run_program
 from axonp2p.errors import UsageWrong
-from axonp2p.units import seconds_of
+from axonp2p.plain_text import mebibytes_of, seconds_of
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -88,6 +88,21 @@ class Duration(click.ParamType[float]):
         if not seconds:
             self.fail(f"{value!r} is no time; such as 2h, 30m or 90s", param, ctx)
         return seconds
+
+
+class Size(click.ParamType[int]):
+    """Memory or disk as people write it, such as 4GiB, 4 GB or 512 (MiB); becomes MiB."""
+
+    name = "SIZE"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
+        """Fails for what is no size, or none at all."""
+        if isinstance(value, int):
+            return value
+        size = mebibytes_of(value)
+        if not size:
+            self.fail(f"{value!r} is no size; such as 4GiB, 4GB, or 512 for MiB", param, ctx)
+        return size
 
 
 def json_and_debug(command: F) -> F:

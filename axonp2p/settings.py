@@ -10,13 +10,21 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Annotated, Any, TypeVar
 
 import msgspec
 import platformdirs
 
 from axonp2p.errors import SettingsError
 from axonp2p.settings_check import add_environment, checked_file
+
+
+Mebibytes = Annotated[int, msgspec.Meta(extra={"unit": "MiB"})]
+Mbits = Annotated[int, msgspec.Meta(extra={"unit": "Mbit/s"})]
+Rate = Annotated[float, msgspec.Meta(extra={"unit": "Mbit/s"})]
+Seconds = Annotated[int, msgspec.Meta(extra={"unit": "s"})]
+Minutes = Annotated[float, msgspec.Meta(extra={"unit": "min"})]
+Days = Annotated[float, msgspec.Meta(extra={"unit": "d"})]
 
 
 class _Section(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, rename="kebab"):
@@ -43,7 +51,7 @@ class UseSettings(_Section, frozen=True):
     """Whether jobs run at all."""
     cores: int = 0
     """Cores for each job; 0: as many as `cores` of `[peer]` says. Fewer are held to at once."""
-    memory_mb: int = 0
+    memory_mb: Mebibytes = 0
     """What all jobs together may use, in MiB; over it they are handed back. 0: as each job's own limit says."""
     others_cpu: int = 25
     """Percent of all cores: jobs wait while other programs use more. 100: never wait for that."""
@@ -60,9 +68,9 @@ class PeerSettings(_Section, frozen=True):
     """What people see; made from the key when empty."""
     cores: int = 0
     """Cores for each job; 0 means half of the machine's, shared among the slots."""
-    memory_mb: int = 0
+    memory_mb: Mebibytes = 0
     """Memory for each job in MiB; 0 means half of the machine's, shared among the slots."""
-    disk_mb: int = 2048
+    disk_mb: Mebibytes = 2048
     """Disk for each job in MiB: bundle, log and /tmp."""
     slots: int = 1
     """How many jobs at a time."""
@@ -72,12 +80,12 @@ class PeerSettings(_Section, frozen=True):
     """When jobs have their turn beside other programs: "idle" (when none wants one), "low" or "normal"."""
     wheels: str = "any"
     """Which packages jobs may bring along: "any", "listed" (in wheels.txt in the home), or "none"."""
-    wheels_mb: int = 2048
+    wheels_mb: Mebibytes = 2048
     """MiB of disk in which such packages are kept for later jobs, and the most that one job may bring, unpacked; 0:
     none are taken."""
     gpu: bool = False
     """Whether jobs may have this machine's GPUs, one card a job. It opens the card's driver to strangers' code."""
-    gpu_memory_mb: int = 0
+    gpu_memory_mb: Mebibytes = 0
     """MiB of a card that its job may use; 0: all of it."""
     gpu_power_percent: int = 0
     """Percent of the power that a card usually may draw, while a job has it; only root may set that. 0: as it is."""
@@ -93,41 +101,41 @@ class PeerSettings(_Section, frozen=True):
     """Whether it tells the local network of itself and looks for others there (zeroconf)."""
     datasets: dict[str, str] = {}
     """Folders of this machine that jobs may ask to read, by the names under which they are offered."""
-    upload_mbit: int = 0
+    upload_mbit: Mbits = 0
     """Mbit/s that this machine sends; 0 when you do not want to say."""
-    download_mbit: int = 0
+    download_mbit: Mbits = 0
     """Mbit/s that this machine receives; 0 when you do not want to say."""
-    upload_limit_mbit: float = 0.0
+    upload_limit_mbit: Rate = 0.0
     """Mbit/s that all jobs together may send; 0: no limit."""
-    download_limit_mbit: float = 0.0
+    download_limit_mbit: Rate = 0.0
     """Mbit/s that all jobs together may receive; 0: no limit."""
     hours: list[str] = []
     """When jobs may run, such as "Mon-Fri 18:00-08:00" or "Sat,Sun"; local time. Empty: at any time."""
     on_battery: bool = False
     """Whether jobs run on battery."""
-    idle_minutes: float = 3.0
+    idle_minutes: Minutes = 3.0
     """Without keyboard or mouse for so long, the machine counts as not in use, where that can be read."""
     yield_to: list[str] = []
     """Programs that have the machine for themselves while they run, such as "blender"."""
-    others_mbit: int = 0
+    others_mbit: Mbits = 0
     """Mbit/s of other programs' traffic above which jobs wait; 0: do not look."""
     metered: bool = False
     """Whether jobs run on a network that costs by the byte, where that can be read."""
     hottest_c: int = 90
     """Degrees Celsius of the processor above which jobs wait, where that can be read; 0: do not look."""
-    keep_memory_free_mb: int = 512
+    keep_memory_free_mb: Mebibytes = 512
     """Jobs are handed back when programs can get less than this, in MiB."""
-    keep_disk_free_mb: int = 1024
+    keep_disk_free_mb: Mebibytes = 1024
     """No job begins while less than this is free, in MiB."""
-    hand_back_minutes: float = 2.0
+    hand_back_minutes: Minutes = 2.0
     """Jobs that have waited for so long are handed back."""
     map_port: bool = True
     """Whether the router is asked to forward the port (UPnP), where axonp2p[upnp] is installed."""
     relay: bool = False
     """Whether it carries connections to peers that nobody can dial, while others can dial this one."""
-    relay_mbit: float = 5.0
+    relay_mbit: Rate = 5.0
     """Mbit/s of all that it carries together; 0: no limit."""
-    relay_hourly_mb: int = 512
+    relay_hourly_mb: Mebibytes = 512
     """MiB that it carries to and from one peer in an hour, and the same for one caller; 0: no limit."""
     page: str = "127.0.0.1:7072"
     """HOST:PORT of the status page, on loopback only; empty: none."""
@@ -158,7 +166,7 @@ class TrackerSettings(_Section, frozen=True):
     vouches_for: list[str] = []
     """Addresses of trackers that peers and clients which trust this one shall trust as well; it shares the table with
     them too. At most 16."""
-    announce_every: int = 300
+    announce_every: Seconds = 300
     """Seconds between a peer's announces (60 to 1200); a row is valid for twice that."""
     owing: str = "open"
     """What a client may owe: "open": any amount; "limited": `owing-credits`; "earned": what it earned itself."""
@@ -168,17 +176,17 @@ class TrackerSettings(_Section, frozen=True):
     """Ids of clients that the operator vouches for: they may owe any amount, and what they give counts as earned."""
     relay: bool = True
     """Whether it carries connections to peers that nobody can dial."""
-    relay_mbit: float = 100.0
+    relay_mbit: Rate = 100.0
     """Mbit/s of all that it carries together; 0: no limit."""
-    relay_hourly_mb: int = 4096
+    relay_hourly_mb: Mebibytes = 4096
     """MiB that it carries to and from one peer in an hour, and the same for one caller; 0: no limit."""
     hosted_jobs: int = 4
     """How many jobs of clients that went away it holds at once; 0: none."""
     hosted_jobs_of_one: int = 2
     """How many of those may be of one client, or come from one IP address."""
-    hosted_disk_mb: int = 4096
+    hosted_disk_mb: Mebibytes = 4096
     """Disk for each of them in MiB: bundle, states, weights."""
-    hosted_days: float = 14.0
+    hosted_days: Days = 14.0
     """Days for which one may run, and again for which it is kept when it is over."""
 
 

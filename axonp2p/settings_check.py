@@ -1,6 +1,7 @@
 """config.toml and the AXON_* variables, checked: a mistake is named by its line and the nearest right name (pure).
 
-Both are read against the structs of `settings`: a section is a struct, a struct within it a section within it.
+Both are read against the structs of `settings`: a section is a struct, a struct within it a section within it. A number
+that has a unit may be written with it: `memory-mb = "4 GiB"`.
 """
 
 from __future__ import annotations
@@ -8,14 +9,15 @@ from __future__ import annotations
 import difflib
 import json
 import tomllib
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import msgspec
 from msgspec.structs import FieldInfo
 
 from axonp2p.errors import SettingsError
+from axonp2p.plain_text import AmountUnit, amount_of, example_of, rounded
 from axonp2p.toml_text import line_of, nearest, nearest_section, not_toml
 
 _DOCS = "docs/settings.md lists every setting"
@@ -61,13 +63,38 @@ def add_environment(
             fix = f"unset {variable}    ({_DOCS}; a variable is AXON_SECTION_KEY)"
             raise SettingsError(f"{variable}: no setting has this name.{question}", fix=fix)
         section, field = known[variable]
-        value = _value_of(variable, text, field, spaces=field.name in may_hold_spaces)
+        value = _number_of(_value_of(variable, text, field, spaces=field.name in may_hold_spaces), field)
         if wrong := _why_wrong(value, field):
             raise SettingsError(f'{variable} is "{text[:60]}": {wrong}', fix=f"{variable}={_plain_example(field)}")
         place = plain
         for name in section.split("."):
             place = place.setdefault(name, {})
         place[field.encode_name] = value
+
+
+def value_of_words(kind: type[msgspec.Struct], key: str, words: Sequence[str]) -> Any:
+    """What TOML has for the `words` that a person gives `key` in a section. Raises `SettingsError`.
+
+    A list has each word as an entry; all else is one word, numbers with their unit where they have one.
+    """
+    field = setting_of(kind, key)
+    is_list = field.type == list[str]
+    if len(words) != 1 and not is_list:
+        raise SettingsError(f"{key} has one value, not {len(words)}", fix=f"{key} {_plain_example(field)}")
+    value = list(words) if is_list else _number_of(words[0], field)
+    if wrong := _why_wrong(value, field):
+        raise SettingsError(f'{key} is "{words[0][:60]}": {wrong}', fix=f"{key} {_plain_example(field)}")
+    return msgspec.convert(value, field.type, strict=False)
+
+
+def setting_of(kind: type[msgspec.Struct], key: str) -> FieldInfo:
+    """The setting of that key in a section. Raises `SettingsError` with the nearest one."""
+    fields = {field.encode_name: field for field in msgspec.structs.fields(kind) if not _is_section(field)}
+    if key not in fields:
+        meant = nearest({"": fields}, "", key).partition(",")[0]
+        question = f" Did you mean {meant}?" if meant else ""
+        raise SettingsError(f"{key[:60]}: unknown key.{question}", fix=f"one of {', '.join(fields)}    ({_DOCS})")
+    return fields[key]
 
 
 def _sections_of(kind: type[msgspec.Struct], name: str = "") -> Sections:
@@ -98,12 +125,32 @@ def _check(plain: dict[str, Any], section: str, sections: Sections, text: str, p
             if not isinstance(value, dict):
                 raise SettingsError(f"{where}: expected a section, got {value!r:.60}", fix=f"[{inner}]")
             _check(value, inner, sections, text, path)
-        elif wrong := _why_wrong(value, field):
+            continue
+        plain[key] = _number_of(value, field)
+        if wrong := _why_wrong(plain[key], field):
             raise SettingsError(f"{where}: {wrong}", fix=f"{key} = {_example(field)}    ({_DOCS})")
+
+
+def _unit_of(field: FieldInfo) -> AmountUnit | None:
+    """Of a number that people may write with its unit."""
+    extras = [meta.extra for meta in get_args(field.type)[1:] if isinstance(meta, msgspec.Meta) and meta.extra]
+    return extras[0]["unit"] if extras else None
+
+
+def _number_of(value: Any, field: FieldInfo) -> Any:
+    """The number that is meant by "4 GiB" where the setting has a unit; anything else as it is."""
+    unit = _unit_of(field)
+    amount = amount_of(value, unit) if unit and isinstance(value, str) else None
+    if amount is None:
+        return value
+    return rounded(amount) if get_args(field.type)[0] is int else amount
 
 
 def _why_wrong(value: Any, field: FieldInfo) -> str:
     """Empty for a value that the setting can have."""
+    unit = _unit_of(field)
+    if unit and isinstance(value, str):
+        return f"expected a number of {unit}, or one with its unit, such as {example_of(unit)}"
     try:
         msgspec.convert(value, field.type, strict=False)
     except msgspec.ValidationError as error:
@@ -113,7 +160,9 @@ def _why_wrong(value: Any, field: FieldInfo) -> str:
 
 
 def _example(field: FieldInfo) -> str:
-    """The default, as TOML writes it: for numbers, texts and lists as JSON does."""
+    """The default, as TOML writes it: for numbers, texts and lists as JSON does; of an amount, one with its unit."""
+    if unit := _unit_of(field):
+        return json.dumps(example_of(unit))
     default = field.default_factory() if field.default is msgspec.NODEFAULT else field.default
     return '{ NAME = "FOLDER" }' if isinstance(default, dict) else json.dumps(default)
 

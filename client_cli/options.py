@@ -90,7 +90,7 @@ def overrides(command: F) -> F:
         metavar="SECTION.KEY=VALUE",
         multiple=True,
         callback=_read_words,
-        help="A key of job.toml with another value, such as train.rounds=5, need.memory='2 GB' or name=sweep-1; "
+        help="A key of job.toml with another value, such as train.rounds=5, need.memory='2 GiB' or name=sweep-1; "
         "may be given more than once.",
     )(command)
 

@@ -10,7 +10,6 @@ import click
 
 from axonp2p.command_group import json_and_debug
 from axonp2p.settings import home_folder
-from axonp2p.units import mebibytes_of
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -38,18 +37,3 @@ def next_command(home: Path, *words: str) -> str:
     """A command of this program that works as it stands: with the same home when it is not the usual one."""
     usual = home == home_folder("peer", None)
     return " ".join(["axon-peer", *words, *([] if usual else ["--home", str(home)])])
-
-
-class Size(click.ParamType[int]):
-    """Memory or disk as people write it, such as 4GB or 512 (MiB); becomes MiB."""
-
-    name = "SIZE"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
-        """Fails for what is no size."""
-        if isinstance(value, int):
-            return value
-        size = mebibytes_of(value)
-        if size is None:
-            self.fail(f"{value!r} is no size; such as 4GB, or 512 for MiB", param, ctx)
-        return size

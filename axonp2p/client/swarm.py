@@ -152,7 +152,7 @@ class Swarm:
         """Start a job: that of a folder (text or path), or of a task's class or object, whose source is sent.
 
         `settings` are keys of job.toml, and win over what the folder's says: `rounds=5`, `name="sweep"`,
-        `data=["digits.csv.gz"]`, `need={"memory": "2 GB"}`, `train={"steps": 20}`. `peers` is short for
+        `data=["digits.csv.gz"]`, `need={"memory": "2 GiB"}`, `train={"steps": 20}`. `peers` is short for
         `need={"peers": ...}`; `overrides` are those of a command line.
 
         Where too few peers are free it waits for them, for `wait` seconds at most, and holds none meanwhile.

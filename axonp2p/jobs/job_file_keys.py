@@ -13,6 +13,7 @@ from packaging.requirements import InvalidRequirement, Requirement
 from axonp2p.blobs.manifest import MOST_FILES
 from axonp2p.jobs.file_names import why_bad_name
 from axonp2p.jobs.kinds import KINDS
+from axonp2p.plain_text import AmountUnit, amount_of, rounded
 from axonp2p.wire.ranks import MOST_MEMBERS
 
 Rule = Callable[[Any], Any]
@@ -108,21 +109,27 @@ def yes_or_no(value: Any) -> bool:
     return value
 
 
-def measured(units: dict[str, int], least: int, most: int, example: str) -> Rule:
-    """A number of the first unit, or text with a unit; `units` says how many of the first unit each one is."""
-    base = next(iter(units))
+_AMOUNTS: dict[AmountUnit, str] = {
+    "MiB": "a size such as 512 MiB, 4 GiB or 4 GB",
+    "Mbit/s": "a rate such as 10 Mbit or 1 Gbit",
+    "ms": "a time such as 250 ms",
+    "s": "a time such as 90 s, 5 min or 2 h",
+}
+
+
+def measured(unit: AmountUnit, least: int, most: int, example: str) -> Rule:
+    """A number of that unit, or text with a unit."""
 
     def rule(value: Any) -> int:
         if isinstance(value, str):
-            parts = re.fullmatch(r"\s*(\d{1,12}(?:\.\d{1,6})?)\s*([A-Za-z]+)\s*", value)
-            factor = {unit.lower(): factor for unit, factor in units.items()}.get(parts[2].lower()) if parts else None
-            if parts is None or factor is None:
-                raise wrong_value(f"expected a number with {' or '.join(units)}, {shown(value)}", example)
-            value = round(float(parts[1]) * factor)
+            amount = amount_of(value, unit)
+            if amount is None:
+                raise wrong_value(f"expected {_AMOUNTS[unit]}, {shown(value)}", f'"{example}"')
+            value = rounded(amount)
         elif not isinstance(value, int) or isinstance(value, bool):
-            raise wrong_value(f"expected int or text with a unit, {shown(value)}", example)
+            raise wrong_value(f"expected int or text with a unit, {shown(value)}", f'"{example}"')
         if not least <= value <= most:
-            raise wrong_value(f"expected {least} to {most} {base}, got {value}", example)
+            raise wrong_value(f"expected {least} to {most} {unit}, got {value}", f'"{example}"')
         return int(value)
 
     return rule
@@ -187,12 +194,6 @@ def list_of(rule: Rule, most: int, example: str) -> Rule:
     return all_of
 
 
-_MEMORY = {"MB": 1, "MiB": 1, "GB": 1024, "GiB": 1024}
-"""In MiB: people who write "1 GB" of memory mean 1024 of them."""
-
-_BANDWIDTH = {"Mbit": 1, "Gbit": 1000}
-"""In Mbit/s."""
-
 _DATASET = text(
     r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}",
     "names of at most 64 letters, digits, dots and dashes, a letter or digit first",
@@ -234,20 +235,20 @@ COMMON: Sections = {
     "need": {
         "peers": whole(1, MOST_MEMBERS, 4),
         "min-peers": whole(1, MOST_MEMBERS, 1),
-        "wait": measured({"s": 1, "min": 60, "h": 3600, "d": 86400}, 0, 366 * 86400, '"5 min"'),
-        "reserve": measured({"s": 1, "min": 60, "h": 3600}, 600, LONGEST_RESERVATION_S, '"24 h"'),
+        "wait": measured("s", 0, 366 * 86400, "5 min"),
+        "reserve": measured("s", 600, LONGEST_RESERVATION_S, "24 h"),
         "cores": whole(1, 4096, 1),
-        "memory": measured(_MEMORY, 1, 2**30, '"1 GB"'),
-        "gpu-memory": measured(_MEMORY, 0, 2**30, '"8 GB"'),
+        "memory": measured("MiB", 1, 2**30, "1 GiB"),
+        "gpu-memory": measured("MiB", 0, 2**30, "8 GiB"),
         "gpu-capability": _GPU_CAPABILITY,
-        "disk": measured(_MEMORY, 0, 2**30, '"4 GB"'),
+        "disk": measured("MiB", 0, 2**30, "4 GiB"),
         "gflops": number(1e9, "20"),
         "packages": list_of(requirement, 16, "scikit-learn>=1.4"),
         "datasets": list_of(_DATASET, 16, "imagenet-64"),
-        "upload": measured(_BANDWIDTH, 0, 2**20, '"10 Mbit"'),
-        "download": measured(_BANDWIDTH, 0, 2**20, '"50 Mbit"'),
-        "uptime": measured({"s": 1, "min": 60, "h": 3600, "d": 86400}, 0, 366 * 86400, '"2 h"'),
-        "max-rtt": measured({"ms": 1, "s": 1000}, 1, 60_000, '"250 ms"'),
+        "upload": measured("Mbit/s", 0, 2**20, "10 Mbit"),
+        "download": measured("Mbit/s", 0, 2**20, "50 Mbit"),
+        "uptime": measured("s", 0, 366 * 86400, "2 h"),
+        "max-rtt": measured("ms", 1, 60_000, "250 ms"),
     },
     "packages": {
         "install": list_of(installed, MOST_INSTALLED, "imagehash==4.3.2"),

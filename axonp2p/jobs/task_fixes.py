@@ -77,7 +77,7 @@ def fix_of_limit(limit: str, memory_mb: int) -> str:
     if limit == "memory":
         more = -(-2 * memory_mb // 1024)
         asks = f"under [need] in job.toml (it asks for {memory_mb} MiB)"
-        return f'ask for more memory: memory = "{more} GB" {asks}; or a smaller batch, or a smaller model'
+        return f'ask for more memory: memory = "{more} GiB" {asks}; or a smaller batch, or a smaller model'
     return _LIMITS.get(limit, "axon logs JOB shows what it printed; docs/safety.md has the limits")
 
 

@@ -16,7 +16,7 @@ from client_cli.options import trackers as trackers_option
     "needs",
     metavar="KEY=VALUE",
     multiple=True,
-    help="Only peers that offer this, as [need] in job.toml has it: cores=4, memory='8 GB', packages='torch>=2', "
+    help="Only peers that offer this, as [need] in job.toml has it: cores=4, memory='8 GiB', packages='torch>=2', "
     "datasets=NAME, upload='10 Mbit', uptime='2 h' ...; may be given more than once.",
 )
 @click.option("--table", "wide", is_flag=True, help="Every capability and the addresses too: a wide table.")

@@ -22,7 +22,7 @@ from axonp2p.client.storage.job_store import JobFolder
 from axonp2p.errors import AlreadyRunning, JobFailed
 from axonp2p.kinds.train.events import PeerReady, RoundFinished
 from axonp2p.kinds.train.section import train_job
-from axonp2p.plain_text import bytes_text, plural
+from axonp2p.plain_text import mebibytes_text, plural
 from client_cli.context import Context
 from client_cli.demo.demo_report import Accuracies, DemoResult, LedgerCheck
 from client_cli.demo.local_swarm import SwarmPlan, start_swarm, stop_process, stop_swarm
@@ -75,7 +75,7 @@ def run_demo(plan: DemoPlan, context: Context, progress: EventDisplay) -> DemoRe
     """Start, train, fetch, check, stop. Raises whatever goes wrong; then nothing is left running."""
     began = time.monotonic()
     people = f"1 tracker, {plural(plan.peers, 'peer')}, 1 client"
-    computer = f"{plural(psutil.cpu_count() or 1, 'core')}, {bytes_text(psutil.virtual_memory().total)}"
+    computer = f"{plural(psutil.cpu_count() or 1, 'core')}, {mebibytes_text(psutil.virtual_memory().total // 2**20)}"
     progress.say(f"Starting a swarm on this computer: {people} ({computer}). Nothing leaves 127.0.0.1.")
     with _local_swarm(plan, context.home, progress.say) as record:
         with context.swarm(record.trackers) as swarm:

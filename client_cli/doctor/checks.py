@@ -14,12 +14,12 @@ from axonp2p.errors import (
     TrackerUnreachable,
 )
 from axonp2p.findings import Check, FindingState, failed, ok
-from axonp2p.plain_text import bytes_text, plural
+from axonp2p.plain_text import mebibytes_text, plural
 from axonp2p.transport.clock_check import clock_checks
 from client_cli.doctor.facts import ClientFacts, ClientMachineFacts, ClientTrackerFacts, DhtFacts, LogFacts
 
-LITTLE_DISK_BYTES = 2 * 10**9
-LITTLE_MEMORY_BYTES = 2 * 10**9
+LITTLE_DISK_MB = 2048
+LITTLE_MEMORY_MB = 2048
 _SHOWN_NAMES = 4
 _OF_TORCH = ("torch", "safetensors")
 """Libraries that a client which only submits can do without."""
@@ -54,8 +54,8 @@ def _machine(machine: ClientMachineFacts) -> Iterable[Check]:
         yield ok("versions", versions)
     if machine.key_trouble:
         yield failed("key", KeyFileUnsafe(machine.key_trouble, fix=machine.key_fix))
-    room = f"{bytes_text(machine.disk_free_bytes)} free at {machine.home}, {bytes_text(machine.memory_bytes)} memory"
-    if machine.disk_free_bytes < LITTLE_DISK_BYTES or machine.memory_bytes < LITTLE_MEMORY_BYTES:
+    room = f"{mebibytes_text(machine.memory_mb)} memory, {mebibytes_text(machine.disk_free_mb)} free at {machine.home}"
+    if machine.disk_free_mb < LITTLE_DISK_MB or machine.memory_mb < LITTLE_MEMORY_MB:
         yield Check(
             FindingState.WARN, "room", room, f"make room, or name another folder with --home (now {machine.home})"
         )

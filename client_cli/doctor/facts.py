@@ -56,8 +56,8 @@ class ClientMachineFacts:
     key_trouble: str
     key_fix: str
     sandbox_trouble: str
-    disk_free_bytes: int
-    memory_bytes: int
+    disk_free_mb: int
+    memory_mb: int
 
 
 @dataclass(frozen=True)

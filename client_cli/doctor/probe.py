@@ -195,8 +195,8 @@ def _look_at_machine(home: Path) -> ClientMachineFacts:
         key_trouble=key_trouble,
         key_fix=key_fix,
         sandbox_trouble=_sandbox_trouble(),
-        disk_free_bytes=shutil.disk_usage(home).free,
-        memory_bytes=psutil.virtual_memory().total,
+        disk_free_mb=shutil.disk_usage(home).free // 2**20,
+        memory_mb=psutil.virtual_memory().total // 2**20,
     )
 
 

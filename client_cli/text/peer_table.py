@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 
 from axonp2p.client.queries import PeerState, SeenPeer, Survey
 from axonp2p.identity.peer_id import PeerId, short
-from axonp2p.plain_text import columns, plural
+from axonp2p.plain_text import columns, mebibytes_text, plural
 from axonp2p.table.sightings import DHT, SourceAnswer
 from client_cli.text.render import age_text
 
@@ -92,7 +92,7 @@ def _line(peer: SeenPeer, marks: Mapping[str, str]) -> list[str]:
         state_text(peer),
         _rtt(peer),
         str(offer.cores),
-        f"{offer.memory_mb:,} MiB",
+        mebibytes_text(offer.memory_mb),
         f"{offer.gflops:.0f}",
         f"{offer.free} of {offer.slots}",
         ", ".join(f"{gpu.name}{' (taken)' if gpu.taken is True else ''}" for gpu in offer.gpus) or "-",
@@ -117,7 +117,7 @@ def _from(peer: SeenPeer, marks: Mapping[str, str]) -> str:
 def _more(peer: SeenPeer) -> list[str]:
     offer = peer.offer
     return [
-        f"{offer.disk_mb:,} MiB",
+        mebibytes_text(offer.disk_mb),
         f"{offer.upload_mbit} Mbit/s" if offer.upload_mbit else "-",
         f"{offer.download_mbit} Mbit/s" if offer.download_mbit else "-",
         ", ".join(peer.addresses) or "-",

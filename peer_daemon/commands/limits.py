@@ -6,13 +6,14 @@ from pathlib import Path
 
 import click
 
-from peer_daemon.options import Size, common
+from axonp2p.command_group import Size
+from peer_daemon.options import common
 
 
 @click.command("limits")
 @click.option("--cores", type=click.IntRange(min=1), help="Cores for each job.")
-@click.option("--memory", "memory_mb", type=Size(), help="Memory for each job, such as 4GB, or 512 for MiB.")
-@click.option("--disk", "disk_mb", type=Size(), help="Disk for each job.")
+@click.option("--memory", "memory_mb", type=Size(), help="Memory for each job, such as 4GiB, 4GB, or 512 for MiB.")
+@click.option("--disk", "disk_mb", type=Size(), help="Disk for each job, in the same words.")
 @click.option("--slots", type=click.IntRange(1, 64), help="Jobs at a time.")
 @click.option(
     "--hours",

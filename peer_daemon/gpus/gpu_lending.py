@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from axonp2p.findings import Check, FindingState, ok
-from axonp2p.plain_text import plural
+from axonp2p.plain_text import mebibytes_text, plural
 from axonp2p.sandbox.gpu_access import missing_libraries, missing_nodes
 from peer_daemon.gpus.seen_gpus import SeenGpu, SeenGpus
 
@@ -105,7 +105,7 @@ def gpu_words(seen: SeenGpus) -> str:
 
 
 def _named(cards: Iterable[SeenGpu]) -> str:
-    return ", ".join(f"{card.name} with {card.memory_mb / 1024:.0f} GB" for card in cards)
+    return ", ".join(f"{card.name} with {mebibytes_text(card.memory_mb)}" for card in cards)
 
 
 def _major(version: str) -> int:

@@ -14,6 +14,7 @@ from packaging.requirements import InvalidRequirement, Requirement
 from axonp2p.errors import SettingsError
 from axonp2p.identity.peer_id import PeerId
 from axonp2p.peers.capability import Capability, as_map
+from axonp2p.plain_text import mebibytes_text
 from axonp2p.table.records import Row
 from axonp2p.wire.codec import encode
 from peer_daemon.gpus.seen_gpus import SeenGpus
@@ -69,12 +70,7 @@ def check_fits(
         ("disk", disk_mb, machine.disk_mb, "free here:"),
     ):
         if asked is not None and not 0 < asked <= there:
-            raise SettingsError(f"{name}: {has} {size_text(there)}, not {size_text(asked)}", fix=fix)
-
-
-def size_text(mebibytes: int) -> str:
-    """So that `axon-peer setup` understands it again."""
-    return f"{mebibytes / 1024:.3g} GB" if mebibytes >= 1024 else f"{mebibytes} MB"
+            raise SettingsError(f"{name}: {has} {mebibytes_text(there)}, not {mebibytes_text(asked)}", fix=fix)
 
 
 @dataclass(frozen=True)

@@ -9,8 +9,8 @@ import msgspec
 from msgspec.structs import replace
 
 from axonp2p.errors import SettingsError
-from axonp2p.files import write_whole
-from axonp2p.settings import PeerSettings, parse_settings
+from axonp2p.settings import PeerSettings
+from axonp2p.settings_file import change_settings
 from peer_daemon.control.status import LimitsAsked
 from peer_daemon.idle.read_idle_settings import idle_settings_of
 from peer_daemon.lending.lend_settings import limits_to_lend
@@ -55,39 +55,12 @@ def change_limits(
     takes nothing; nothing is changed then.
     """
     changed = with_limits(settings, asked, machine)
-    # A link to where somebody keeps such files stays one.
-    path = (home / "config.toml").resolve()
-    try:
-        before = path.read_bytes() if path.exists() else b""
-        parse_settings(before, path, {})
-        after = _rewritten(before, asked)
-        parse_settings(after, path, {})
-        if after != before:
-            write_whole(path, after)
-    except OSError as error:
-        raise SettingsError(
-            f"the limits cannot be written to {path}",
-            cause=error.strerror or str(error),
-            fix=f"see that the disk is not full and that {path.parent} can be written",
-        ) from error
-    return changed
-
-
-def _rewritten(content: bytes, asked: LimitsAsked) -> bytes:
-    import tomlkit  # only for this: an idle daemon does without
-
     given = _given(asked)
-    document = tomlkit.parse(content.decode())
-    peer = document.setdefault("peer", tomlkit.table())
-    for name, value in given.items():
-        if name not in _OF_USES:
-            peer[_kebab(name)] = value
-    table = tomlkit.inline_table if isinstance(peer, tomlkit.items.InlineTable) else tomlkit.table
+    changes = {"peer": {_kebab(name): value for name, value in given.items() if name not in _OF_USES}}
     for use, fields in _by_use(given).items():
-        section = peer.setdefault(_kebab(use), table())
-        for name, value in fields.items():
-            section[_kebab(name)] = value
-    return tomlkit.dumps(document).encode()
+        changes[f"peer.{_kebab(use)}"] = {_kebab(name): value for name, value in fields.items()}
+    change_settings(home, changes, called="the limits")
+    return changed
 
 
 def _given(asked: LimitsAsked) -> dict[str, object]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from axonp2p.plain_text import mebibytes_text
 from peer_daemon.control.status import LogNow, State
 
 ABSENT = "-"
@@ -33,7 +34,7 @@ def mebibytes(amount: int | None) -> str:
     """Memory or disk, given in MiB."""
     if amount is None:
         return ABSENT
-    return f"{amount:,} MiB" if amount < 10_000 else f"{amount / 1024:,.1f} GiB"
+    return mebibytes_text(amount)
 
 
 def credit(amount: float) -> str:

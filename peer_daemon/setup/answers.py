@@ -6,16 +6,16 @@ Comments, order and other settings of that file stay.
 from __future__ import annotations
 
 import re
+import tomllib
 from dataclasses import dataclass
-
-import tomlkit
 
 from axonp2p.errors import SettingsError
 from axonp2p.settings import PeerSettings
+from axonp2p.settings_file import rewritten
 from axonp2p.transport.address import PinnedAddress
-from axonp2p.units import mebibytes_of
+from axonp2p.plain_text import mebibytes_of, mebibytes_text
 from peer_daemon.idle.hours import Hours
-from peer_daemon.lending.offer import MeasuredMachine, check_fits, size_text
+from peer_daemon.lending.offer import MeasuredMachine, check_fits
 
 _PART = re.compile(r"(\d+(?:\.\d+)?)\s*(%|[a-z]*)\s*(?:of\s+)?(?:the\s+)?([a-z]*)")
 _BATTERY = re.compile(r"(?:also|even)?\s*on battery")
@@ -32,7 +32,7 @@ class Amounts:
 
     def __str__(self) -> str:
         cores = f"{self.cores} core{'' if self.cores == 1 else 's'}"
-        return f"{cores}, {size_text(self.memory_mb)} memory, {size_text(self.disk_mb)} disk"
+        return f"{cores}, {mebibytes_text(self.memory_mb)} memory, {mebibytes_text(self.disk_mb)} disk"
 
 
 @dataclass(frozen=True)
@@ -67,7 +67,7 @@ def usual_amounts(machine: MeasuredMachine, settings: PeerSettings) -> Amounts:
 
 
 def amounts(text: str, machine: MeasuredMachine, usual: Amounts) -> Amounts:
-    """ "1 core, 4 GB memory, 10 GB disk", any part of it, or "50 %"; what is not said is as `usual`.
+    """ "1 core, 4 GiB memory, 10 GiB disk", any part of it, or "50 %"; what is not said is as `usual`.
 
     A size that says no more is the memory; a second one the disk.
     Raises `SettingsError` for what is not understood, and for more than the machine has.
@@ -137,16 +137,15 @@ _HEAD = "Written by axon-peer setup. Everything that can be set: docs/settings.m
 
 def is_answered(content: str) -> bool:
     """Whether it says anything of the peer already. Raises `SettingsError` for what is no TOML."""
-    return bool(_parsed(content).get("peer"))
+    try:
+        return bool(tomllib.loads(content).get("peer"))
+    except ValueError as error:
+        raise SettingsError(f"config.toml: {error}", fix="correct it, or move it away") from error
 
 
 def with_answers(content: str, given: Answers) -> str:
     """`content` with the answers in it. Raises `SettingsError` for what is no TOML."""
-    document = _parsed(content)
-    if not content.strip():
-        document.add(tomlkit.comment(_HEAD))
-    peer = document.setdefault("peer", tomlkit.table())
-    rows = {
+    rows: dict[str, object] = {
         "cores": given.amounts.cores,
         "memory-mb": given.amounts.memory_mb,
         "disk-mb": given.amounts.disk_mb,
@@ -156,14 +155,4 @@ def with_answers(content: str, given: Answers) -> str:
     }
     if given.gpu is not None:
         rows["gpu"] = given.gpu
-    for name, value in rows.items():
-        if peer.get(name) != value:
-            peer[name] = value
-    return tomlkit.dumps(document)
-
-
-def _parsed(content: str) -> tomlkit.TOMLDocument:
-    try:
-        return tomlkit.parse(content)
-    except tomlkit.exceptions.TOMLKitError as error:
-        raise SettingsError(f"config.toml: {error}", fix="correct it, or move it away") from error
+    return rewritten(content, {"peer": rows}, head=_HEAD)

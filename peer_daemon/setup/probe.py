@@ -9,6 +9,7 @@ from pathlib import Path
 
 from axonp2p.clock import Clock
 from axonp2p.errors import AxonError, TrackerUnreachable
+from axonp2p.plain_text import mebibytes_text
 from axonp2p.table.dht.lan import Lan, LanPeer
 from axonp2p.table.health import ask_health
 from axonp2p.table.tracker_client import line_to
@@ -26,13 +27,13 @@ TRACKER_WITHIN_S = 8.0
 
 
 def computer_text(machine: MeasuredMachine) -> str:
-    """ "AMD EPYC, 2 cores, 23 GB memory, no GPU, 79 GB free, on the mains"."""
+    """ "AMD EPYC, 2 cores, 23.5 GiB memory, no GPU, 79.1 GiB free, on the mains"."""
     on_battery, _ = Power(Path("/")).read()
     gpus = gpu_words(machine.gpus)
     power = "" if on_battery is None else ", on battery" if on_battery else ", on the mains"
     cores = f"{machine.cores} core{'' if machine.cores == 1 else 's'}"
-    sizes = f"{machine.memory_mb / 1024:.0f} GB memory, {gpus}, {machine.disk_mb / 1024:.0f} GB free"
-    return f"{processor_model()}, {cores}, {sizes}{power}"
+    memory, disk = mebibytes_text(machine.memory_mb), mebibytes_text(machine.disk_mb)
+    return f"{processor_model()}, {cores}, {memory} memory, {gpus}, {disk} free{power}"
 
 
 async def trackers_of_lan() -> dict[str, str]:

@@ -48,7 +48,7 @@ def methods(text: str) -> str:
     return TASK + textwrap.indent(textwrap.dedent(text), "    ")
 
 
-def written(folder: Path, task: str, toml: str = "", memory: str = "1 GB", **files: str) -> Path:
+def written(folder: Path, task: str, toml: str = "", memory: str = "1 GiB", **files: str) -> Path:
     folder.mkdir()
     (folder / "task.py").write_text(task)
     for name, content in files.items():

@@ -118,7 +118,7 @@ def seen_by(swarm: axonp2p.Swarm, folder: Path, need: str = "") -> dict[str, obj
 
 
 def test_a_job_that_asks_for_a_card_has_that_card_and_its_driver(swarm: axonp2p.Swarm, tmp_path: Path) -> None:
-    seen = seen_by(swarm, tmp_path / "job", 'gpu-memory = "8 GB"\ngpu-capability = "8.0"')
+    seen = seen_by(swarm, tmp_path / "job", 'gpu-memory = "8 GiB"\ngpu-capability = "8.0"')
     assert seen["AXON_DEVICE"] == "cuda"
     assert seen["CUDA_VISIBLE_DEVICES"] == "GPU-played"
     assert seen["nodes"] == ["ctl", "-uvm", "1"]
@@ -134,7 +134,7 @@ def test_a_job_that_asks_for_none_sees_nothing_of_it(swarm: axonp2p.Swarm, tmp_p
 @pytest.mark.parametrize(
     ("need", "why"),
     [
-        ('gpu-memory = "9 GB"', "has no GPU with 9216 MiB"),
+        ('gpu-memory = "9 GiB"', "has no GPU with 9216 MiB"),
         ('gpu-capability = "9.0"', "has no GPU with capability 9.0"),
     ],
 )

@@ -118,9 +118,9 @@ def test_the_bundle_is_the_working_directory_of_every_step_and_of_those_that_are
 @pytest.mark.parametrize(
     ("key", "value", "why", "tried"),
     [
-        ("gpu-memory", '"8 GB"', "has no GPU with 8192 MiB (2)", True),
+        ("gpu-memory", '"8 GiB"', "has no GPU with 8192 MiB (2)", True),
         ("packages", '["no-such-package-9"]', "lacks no-such-package-9 (2)", False),
-        ("memory", '"900 GB"', "of the 921600 MiB memory needed", True),
+        ("memory", '"900 GiB"', "of the 921600 MiB memory needed", True),
     ],
 )
 def test_a_check_says_why_nobody_would_take_the_job(

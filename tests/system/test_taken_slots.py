@@ -153,5 +153,5 @@ def test_a_task_that_takes_too_much_memory_is_told_so_after_two_peers(person: Pe
     told = Begun(person, "submit", "hog").end(code=1)
     assert "error AX-103" in told
     assert "the task went over its limit of memory; 1 more peer too" in told
-    assert 'memory = "2 GB" under [need]' in told
+    assert 'memory = "2 GiB" under [need]' in told
     assert "waits up to" not in told

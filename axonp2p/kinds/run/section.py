@@ -197,7 +197,7 @@ SECTION = Section(
         "outputs": list_of(_pattern, MOST_PATTERNS, "*.json"),
         "restart": one_of("never", "on-failure", "always"),
         "attempts": whole(1, MOST_ATTEMPTS, 3),
-        "timeout": measured({"s": 1, "min": 60, "h": 3600, "d": 86400}, 0, LONGEST_TIMEOUT_S, '"2 h"'),
+        "timeout": measured("s", 0, LONGEST_TIMEOUT_S, "2 h"),
         "together": yes_or_no,
     },
     above={},

@@ -161,7 +161,7 @@ _PATIENCE = (
 _MONITOR = ("it is called best here: which round is the best, and keeps its state", 'best = "max accuracy"')
 _STATES = ("it is called checkpoint here: after how many rounds your computer keeps what they led to", "checkpoint = 5")
 _METHODS = ("that is said in task.py, by a method of class Task: docs/jobs.md#taskpy", "leave it out here")
-_GPU = ("a GPU is asked for by its memory, under [need]", 'gpu-memory = "8 GB"')
+_GPU = ("a GPU is asked for by its memory, under [need]", 'gpu-memory = "8 GiB"')
 _CLIPPING = ("it is called clip-gradients here: the largest norm of all gradients together", "clip-gradients = 1.0")
 
 
@@ -178,7 +178,7 @@ SECTION = Section(
         "micro-batch": whole(1, 2**20, 8),
         "autocast": one_of("off", "bf16", "fp16"),
         "loader-workers": whole(0, 16, 2),
-        "step-timeout": measured({"s": 1, "min": 60, "h": 3600}, 10, 7200, '"10 min"'),
+        "step-timeout": measured("s", 10, 7200, "10 min"),
         "compression": one_of(*COMPRESSIONS),
         "density": number(1, "0.02", above_0=True),
         "exchange-every": or_auto(whole(1, 2**31, 10)),

@@ -19,8 +19,8 @@ MACHINE = ClientMachineFacts(
     key_trouble="",
     key_fix="",
     sandbox_trouble="",
-    disk_free_bytes=10**11,
-    memory_bytes=2 * 10**10,
+    disk_free_mb=95_367,
+    memory_mb=19_073,
 )
 DHT = DhtFacts(wanted=True, known=4, answering=4)
 
@@ -168,13 +168,13 @@ def test_this_computer() -> None:
         key_trouble="the key /h/client.key can be read by others",
         key_fix="chmod 600 /h/client.key",
         sandbox_trouble="user namespaces are switched off; to fix it: sudo sysctl -w user.max_user_namespaces=65536",
-        disk_free_bytes=10**8,
+        disk_free_mb=95,
     )
     found = {check.name: check for check in wrong(checks(tracker("a:1"), machine=machine))}
     assert found["versions"].fix == "pip install torch aiohttp"
     assert (found["key"].state, found["key"].fix) == (FindingState.FAIL, "chmod 600 /h/client.key")
     assert (found["sandbox"].code, found["sandbox"].fix) == ("AX-605", "sudo sysctl -w user.max_user_namespaces=65536")
-    assert "100.0 MB free" in found["room"].text or "100 MB free" in found["room"].text
+    assert "95 MiB free" in found["room"].text
 
 
 def test_a_client_without_torch_lacks_nothing() -> None:

@@ -31,7 +31,7 @@ def read(*overrides: Override) -> TrainJob:
 
 
 def test_what_is_given_wins_over_the_file() -> None:
-    spec = read(*set_words(["train.rounds=5", "need.memory=2 GB", "name=sweep-1", "train.overlap=false"]))
+    spec = read(*set_words(["train.rounds=5", "need.memory=2 GiB", "name=sweep-1", "train.overlap=false"]))
     assert (spec.train.rounds, spec.need.memory, spec.name, spec.train.overlap) == (5, 2048, "sweep-1", False)
     spec = read(*peers_option(3), *keywords({"rounds": 7, "need": {"max_rtt": "1 s"}, "data": ("a.csv",)}))
     assert (spec.need.peers, spec.train.rounds, spec.need.max_rtt, spec.data) == (3, 7, 1000, ["a.csv"])
@@ -60,7 +60,7 @@ def test_a_section_that_the_file_lacks_is_added() -> None:
     [
         ("train.rounds=0", "--set train.rounds=0: expected 1 to 1000000, got 0", "--set train.rounds=1"),
         ("train.rounds=many", 'expected int, got str ("many")', "--set train.rounds=20"),
-        ("need.memory=2 lb", "expected a number with MB", "--set 'need.memory=1 GB'"),
+        ("need.memory=2 lb", "expected a size such as", "--set 'need.memory=1 GiB'"),
         ("trian.rounds=1", "--set trian.rounds=1: unknown key. Did you mean [train]?", "write [train]"),
         ("rounds=1", "Did you mean rounds, in [train]?", "write rounds, in [train]"),
         ("train.lr=1", "the learning rate is that of the task's own optimiser", "in task.py:"),

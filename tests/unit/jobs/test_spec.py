@@ -27,8 +27,8 @@ data = ["digits.csv.gz", "more/*.csv"]
 peers = 6
 min-peers = 2
 cores = 2
-memory = "1.5 GB"
-gpu-memory = "512 MB"
+memory = "1.5 GiB"
+gpu-memory = "512 MiB"
 packages = ["scikit-learn>=1.4"]
 max-rtt = "0.1 s"
 
@@ -134,11 +134,11 @@ def test_need_of_is_the_map_that_a_query_carries() -> None:
         ("peers = 0", "peers: expected 1 to 64, got 0", "peers = 1"),
         ("peers = 65", "peers: expected 1 to 64, got 65", "peers = 64"),
         ("min-peers = 9", "min-peers: 9 is more than peers, which is 4", "min-peers = 4"),
-        ("memory = true", "memory: expected int or text with a unit, got bool (true)", 'memory = "1 GB"'),
+        ("memory = true", "memory: expected int or text with a unit, got bool (true)", 'memory = "1 GiB"'),
         (
-            'memory = "1 TB"',
-            'memory: expected a number with MB or MiB or GB or GiB, got str ("1 TB")',
-            'memory = "1 GB"',
+            'memory = "1 lb"',
+            'memory: expected a size such as 512 MiB, 4 GiB or 4 GB, got str ("1 lb")',
+            'memory = "1 GiB"',
         ),
         ("max-rtt = 0", "max-rtt: expected 1 to 60000 ms, got 0", 'max-rtt = "250 ms"'),
         ('packages = "numpy"', 'packages: expected a list, got str ("numpy")', 'packages = ["numpy"]'),
@@ -293,7 +293,7 @@ def test_what_a_peer_must_offer_can_be_asked_for_in_full() -> None:
         """
         name = "x"
         [need]
-        disk = "4 GB"
+        disk = "4 GiB"
         gflops = 20
         datasets = ["imagenet-64"]
         upload = "10 Mbit"
@@ -308,7 +308,7 @@ def test_what_a_peer_must_offer_can_be_asked_for_in_full() -> None:
 
 
 def test_a_need_can_be_typed_in_words() -> None:
-    need = read_need(need_in_words(["cores=4", "memory=8 GB", "packages=numpy,torch>=2", "gflops=1.5", "uptime=90"]))
+    need = read_need(need_in_words(["cores=4", "memory=8 GiB", "packages=numpy,torch>=2", "gflops=1.5", "uptime=90"]))
     assert need == Need(cores=4, memory_mb=8192, packages=["numpy", "torch>=2"], gflops=1.5, uptime_s=90)
     assert read_need(need_in_words([])) == Need()
 

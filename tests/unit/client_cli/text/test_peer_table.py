@@ -39,7 +39,7 @@ def survey(*peers: SeenPeer, answers: list[SourceAnswer] | None = None, silent: 
 def test_a_line_a_peer_with_state_distance_age_and_sources() -> None:
     lines = survey_text(survey(peer()), wide=False).splitlines()
     assert " ".join(lines[0].split()) == "peer id state rtt cores memory GFLOPS free GPU trust row from"
-    assert " ".join(lines[1].split()) == "otter oooooooo free 1.2 ms 4 8,192 MiB 40 2 of 2 - new 4 min 1 2 dht"
+    assert " ".join(lines[1].split()) == "otter oooooooo free 1.2 ms 4 8 GiB 40 2 of 2 - new 4 min 1 2 dht"
     assert lines[2] == "1 peer, 1 free"
     assert any(line.startswith(f"1 = {ONE}") for line in lines)
     assert any(line.startswith(f"2 = {TWO}") for line in lines)
@@ -67,7 +67,7 @@ def test_what_is_wrong_is_said_in_place() -> None:
 def test_the_wide_table_has_every_capability_and_no_column_out_of_place() -> None:
     offer = make_offer(datasets=["imagenet-64"], upload_mbit=20)
     head, line = survey_text(survey(peer(offer=offer)), wide=True).splitlines()[:2]
-    for word in ("numpy 2.4.6, torch 2.13.0", "imagenet-64", "20 Mbit/s", "3.11.2", "127.0.0.1:4001", "4,096 MiB"):
+    for word in ("numpy 2.4.6, torch 2.13.0", "imagenet-64", "20 Mbit/s", "3.11.2", "127.0.0.1:4001", "4 GiB"):
         assert word in line
     assert line.index("imagenet-64") == head.index("data")
 

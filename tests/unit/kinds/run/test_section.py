@@ -81,7 +81,7 @@ def test_what_is_written_is_read_in_our_units() -> None:
         ("outputs", ["x"] * 17, "at most 16 entries"),
         ("restart", "sometimes", 'expected one of "never", "on-failure", "always"'),
         ("attempts", 0, "expected 1 to 100"),
-        ("timeout", "soon", "expected a number with s or min or h or d"),
+        ("timeout", "soon", "expected a time such as"),
         ("timeout", "31 d", "expected 0 to"),
         ("together", 1, "expected true or false"),
     ],

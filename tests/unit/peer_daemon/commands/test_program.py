@@ -13,7 +13,7 @@ from click.testing import CliRunner
 
 from axonp2p.errors import NotFound, SettingsError
 from axonp2p.logs import FILE_BYTES, OLD_FILES, configure_logs, get_logger
-from axonp2p.units import mebibytes_of, seconds_of
+from axonp2p.plain_text import mebibytes_of, seconds_of
 from peer_daemon.log_file import Follower, last_lines, log_path
 from peer_daemon.main import COMMANDS, cli
 
@@ -61,7 +61,7 @@ def test_no_times(text):
 
 
 @pytest.mark.parametrize(
-    ("text", "size"), [("4GB", 4096), ("4 gb", 4096), ("512", 512), ("512MB", 512), ("1.5G", 1536), ("1TB", 1024**2)]
+    ("text", "size"), [("4GiB", 4096), ("4 gb", 3815), ("512", 512), ("512MB", 488), ("1.5G", 1536), ("1TiB", 1024**2), ("1 mb", 1)]
 )
 def test_sizes_as_people_write_them(text, size):
     assert mebibytes_of(text) == size

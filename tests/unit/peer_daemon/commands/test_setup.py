@@ -23,7 +23,7 @@ def test_whoever_takes_every_suggestion_has_a_sound_peer(home, type_in):
 
 
 def test_a_wrong_answer_is_asked_again_with_an_example(home, type_in):
-    said = type_in("setup", answers="9999 cores\n1 core, 64 MB memory\nSat,Sun\nnone\n")
+    said = type_in("setup", answers="9999 cores\n1 core, 64 MiB memory\nSat,Sun\nnone\n")
     assert "not 9999; such as: " in said
     assert "axon-peer run" in said
     settings = read_settings(home).peer

@@ -67,12 +67,12 @@ def test_finish_and_resume(daemon, type_in):
 
 def test_limits_are_shown_and_nothing_is_ordered(daemon, type_in):
     text = type_in("limits")
-    assert "--cores       2          of 4, for each job" in text
+    assert "--cores       2      of 4, for each job" in text
     assert daemon.ordered == []
 
 
 def test_limits_are_changed_as_people_write_them(daemon, type_in):
-    words = ["--memory", "3GB", "--disk", "512", "--hours", "Mon-Fri 18:00-08:00", "--hours", "Sat", "--on-battery"]
+    words = ["--memory", "3GiB", "--disk", "512", "--hours", "Mon-Fri 18:00-08:00", "--hours", "Sat", "--on-battery"]
     text = type_in("limits", *words, "--others-cpu", "40")
     assert daemon.sheet.limits.memory_mb == 3072
     assert daemon.sheet.limits.disk_mb == 512

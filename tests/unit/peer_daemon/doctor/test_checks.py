@@ -78,7 +78,7 @@ def test_a_sound_machine_has_nothing_wrong() -> None:
             "others can read it",
         ),
         ("machine", {"settings": Trouble("hours: what?", "hours = []")}, FindingState.FAIL, "AX-601", "hours: what?"),
-        ("machine", {"disk_free_mb": 100}, FindingState.FAIL, "", "no job begins below 1,024 MiB"),
+        ("machine", {"disk_free_mb": 100}, FindingState.FAIL, "", "no job begins below 1 GiB"),
         ("machine", {"memory_mb": 1000}, FindingState.WARN, "", "few jobs fit"),
         ("machine", {"versions": {"python": "3.11", "torch": ""}}, FindingState.WARN, "", "missing: torch"),
         ("contain", {"landlock": 0}, FindingState.WARN, "", "no Landlock"),

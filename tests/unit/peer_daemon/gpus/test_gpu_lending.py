@@ -29,7 +29,7 @@ def told(seen: SeenGpus, *, allowed: bool) -> list[Check]:
 def test_all_cards_are_lent_once_their_owner_allows_it() -> None:
     assert lendable(SEEN) == [CARD, OTHER]
     (line,) = told(SEEN, allowed=True)
-    assert line.text == "NVIDIA RTX 4090 with 24 GB, NVIDIA RTX 3060 with 12 GB (driver 580.1), 2 jobs at a time: lent"
+    assert line.text == "NVIDIA RTX 4090 with 24 GiB, NVIDIA RTX 3060 with 12 GiB (driver 580.1), 2 jobs at a time: lent"
 
 
 def test_an_owner_who_did_not_allow_it_hears_how() -> None:

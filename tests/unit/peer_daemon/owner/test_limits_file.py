@@ -131,8 +131,8 @@ MACHINE = MeasuredMachine(cores=2, memory_mb=4096, disk_mb=9000, gflops=0, pytho
     [
         (LimitsAsked(cores=9), "cores: this computer has 2, not 9"),
         (LimitsAsked(in_use_cores=3), "cores: this computer has 2, not 3"),
-        (LimitsAsked(memory_mb=8192), "memory: this computer has 4 GB, not 8 GB"),
-        (LimitsAsked(disk_mb=20480), "disk: free here: 8.79 GB, not 20 GB"),
+        (LimitsAsked(memory_mb=8192), "memory: this computer has 4 GiB, not 8 GiB"),
+        (LimitsAsked(disk_mb=20480), "disk: free here: 8.78 GiB, not 20 GiB"),
     ],
 )
 def test_more_than_the_machine_has_is_refused_as_setup_does(config, asked, message):

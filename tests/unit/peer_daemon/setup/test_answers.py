@@ -42,11 +42,12 @@ def test_what_was_answered_before_is_suggested_again():
         (str(USUAL), USUAL),
         ("", USUAL),
         ("2 cores", Amounts(2, 8192, 2048)),
-        ("1 core, 4 GB memory, 10GB disk", Amounts(1, 4096, 10240)),
-        ("1 core, 4 GB", Amounts(1, 4096, 2048)),
-        ("4 GB, 10 GB", Amounts(4, 4096, 10240)),
-        ("10 GB disk, 4 GB", Amounts(4, 4096, 10240)),
-        ("512 MB memory", Amounts(4, 512, 2048)),
+        ("1 core, 4 GiB memory, 10 GiB disk", Amounts(1, 4096, 10240)),
+        ("1 core, 4 GiB", Amounts(1, 4096, 2048)),
+        ("4 GiB, 10 GiB", Amounts(4, 4096, 10240)),
+        ("10 GiB disk, 4 GiB", Amounts(4, 4096, 10240)),
+        ("512 MiB memory", Amounts(4, 512, 2048)),
+        ("4GB", Amounts(4, 3815, 2048)),
         ("25 %", Amounts(2, 4096, 2048)),
         ("25% of the cores", Amounts(2, 8192, 2048)),
     ],
@@ -56,7 +57,7 @@ def test_how_much(text, meant):
 
 
 @pytest.mark.parametrize(
-    "text", ["9 cores", "0 cores", "32 GB memory", "200 GB disk", "much", "1 GB, 1 GB, 1 GB", "150 %", "2 cores 4 GB"]
+    "text", ["9 cores", "0 cores", "32 GiB memory", "200 GiB disk", "much", "1 GiB, 1 GiB, 1 GiB", "150 %", "2 cores 4 GiB"]
 )
 def test_more_than_there_is_or_nothing_that_is_understood(text):
     with pytest.raises(SettingsError) as raised:

@@ -31,7 +31,7 @@ def test_after_one_the_others_go_on_and_after_the_second_the_author_is_told_to_a
     assert isinstance(end.error, LimitReached)
     assert end.error.message == "peer lynx: the task went over its limit of memory; 1 more peer too"
     assert end.error.cause == USED
-    assert 'memory = "2 GB" under [need]' in end.error.fix
+    assert 'memory = "2 GiB" under [need]' in end.error.fix
     assert not end.too_few  # other peers would end it too: nobody waits for them
 
 
@@ -82,7 +82,7 @@ def test_two_limits_are_two_matters() -> None:
 
 
 def test_the_fix_names_what_to_ask_for() -> None:
-    assert 'memory = "2 GB"' in fix_of_limit("memory", 800)
-    assert 'memory = "6 GB"' in fix_of_limit("memory", 3000)
+    assert 'memory = "2 GiB"' in fix_of_limit("memory", 800)
+    assert 'memory = "6 GiB"' in fix_of_limit("memory", 3000)
     assert "print less" in fix_of_limit("output", 800)
     assert "axon logs JOB" in fix_of_limit("time", 800)

@@ -97,7 +97,7 @@ def test_steps_that_cannot_be_done_again_are_told(server: RedoServer, tmp_path: 
 
 def test_a_model_too_large_for_checks_is_told_as_peers_tell_it(server: RedoServer, tmp_path: Path) -> None:
     larger = ("nn.Dropout(0.3)", "nn.Linear(128, 6_000), nn.Linear(6_000, 128)")
-    folder = changed(tmp_path, larger, toml=('memory = "1 GB"', 'memory = "200 MB"'))
+    folder = changed(tmp_path, larger, toml=('memory = "1 GiB"', 'memory = "200 MB"'))
     assert "needs memory = " in tried(folder, server).unchecked
 
 
