@@ -24,7 +24,20 @@ class _OutputClosed(Exception):
     """A BrokenPipeError on its way past click, which would end the program with 1."""
 
 
-class LazyGroup(click.Group):
+class ProgramGroup(click.Group):
+    """The commands of a program, listed in the order in which they were written."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(self.commands)
+
+    def invoke(self, ctx: click.Context) -> Any:
+        try:
+            return super().invoke(ctx)
+        except BrokenPipeError as error:
+            raise _OutputClosed from error
+
+
+class LazyGroup(ProgramGroup):
     """A group whose commands live in `package`, in the order of `names`: each is `command` of the module of its name.
 
     `beside` says which others live in the module of another command, under their own names; `meant` which commands
@@ -67,12 +80,6 @@ class LazyGroup(click.Group):
                 message = f"No such command {error.command_name!r}. Did you mean {' or '.join(meant)}?"
                 raise NoSuchCommand(error.command_name, message=message, ctx=ctx) from None
             raise NoSuchCommand(error.command_name, possibilities=self.list_commands(ctx), ctx=ctx) from None
-
-    def invoke(self, ctx: click.Context) -> Any:
-        try:
-            return super().invoke(ctx)
-        except BrokenPipeError as error:
-            raise _OutputClosed from error
 
 
 class Duration(click.ParamType[float]):

@@ -72,18 +72,19 @@ def add_environment(
         place[field.encode_name] = value
 
 
-def value_of_words(kind: type[msgspec.Struct], key: str, words: Sequence[str]) -> Any:
+def value_of_words(kind: type[msgspec.Struct], key: str, words: Sequence[str], *, command: str) -> Any:
     """What TOML has for the `words` that a person gives `key` in a section. Raises `SettingsError`.
 
-    A list has each word as an entry; all else is one word, numbers with their unit where they have one.
+    A list has each word as an entry; all else is one word, numbers with their unit where they have one. `command` is
+    what `key` and the words were typed behind.
     """
     field = setting_of(kind, key)
     is_list = field.type == list[str]
     if len(words) != 1 and not is_list:
-        raise SettingsError(f"{key} has one value, not {len(words)}", fix=f"{key} {_plain_example(field)}")
+        raise SettingsError(f"{key} has one value, not {len(words)}", fix=f"{command} {key} {words[0]}")
     value = list(words) if is_list else _number_of(words[0], field)
     if wrong := _why_wrong(value, field):
-        raise SettingsError(f'{key} is "{words[0][:60]}": {wrong}', fix=f"{key} {_plain_example(field)}")
+        raise SettingsError(f'{key} is "{words[0][:60]}": {wrong}', fix=f"{command} {key} {_plain_example(field)}")
     return msgspec.convert(value, field.type, strict=False)
 
 

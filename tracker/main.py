@@ -13,8 +13,8 @@ import click
 
 import axonp2p
 from axonp2p.clock import SystemClock
-from axonp2p.console import run_program
-from axonp2p.errors import SettingsError
+from axonp2p.command_group import HELP_OPTIONS, ProgramGroup, json_and_debug, run_group
+from axonp2p.errors import WouldOverwrite
 from axonp2p.files import locked, write_whole
 from axonp2p.identity.peer_id import short
 from axonp2p.logs import configure_logs, get_logger
@@ -29,14 +29,7 @@ from tracker.log.maintenance_text import print_checked
 log = get_logger(__name__)
 
 
-class _InOrderOfUse(click.Group):
-    """Its help lists commands as they were written, not by the alphabet."""
-
-    def list_commands(self, ctx: click.Context) -> list[str]:
-        return list(self.commands)
-
-
-@click.group(cls=_InOrderOfUse, context_settings={"help_option_names": ["-h", "--help"]})
+@click.group(cls=ProgramGroup, context_settings=HELP_OPTIONS)
 @click.version_option(axonp2p.__version__, prog_name="axon-tracker")
 def main() -> None:
     """Run one of several trackers: it keeps the table of peers, signs reservations, stores receipts."""
@@ -93,121 +86,90 @@ def run(
     """Run the tracker until it is stopped with Ctrl-C or SIGTERM."""
     configure_logs(level="debug" if debug else "info", as_json=json_logs, sentences={})
 
-    def body() -> None:
-        folder = home_folder("tracker", home)
-        settings = with_flags(
-            read_settings(folder).tracker,
-            listen=listen,
-            trackers=list(trackers) or None,
-            vouches_for=list(vouches_for) or None,
-            certificate=_absolute(certificate),
-            certificate_key=_absolute(certificate_key),
-            trusted_proxies=list(trusted_proxies) or None,
-            page_listen=page_listen,
-            metrics_listen=metrics_listen,
-        )
-        with locked(
-            folder / "lock",
-            f"a tracker already runs with {folder}",
-            fix="stop it, or give this one its own folder and port: axon-tracker run --home DIR --listen 0.0.0.0:0",
-        ):
-            asyncio.run(serve(folder, settings))
-
-    sys.exit(run_program(body, debug=debug))
-
-
-@main.command()
-@click.option("--home", type=click.Path(path_type=Path, file_okay=False), help="Folder of the tracker that is asked.")
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object, for programs.")
-@click.option("--debug", is_flag=True, help="Print tracebacks of errors.")
-def status(home: Path | None, as_json: bool, debug: bool) -> None:
-    """Show the running tracker's table and how far each other tracker is behind."""
-
-    def body() -> None:
-        print_status(home_folder("tracker", home), as_json=as_json)
-
-    sys.exit(run_program(body, debug=debug, as_json=as_json))
+    folder = home_folder("tracker", home)
+    settings = with_flags(
+        read_settings(folder).tracker,
+        listen=listen,
+        trackers=list(trackers) or None,
+        vouches_for=list(vouches_for) or None,
+        certificate=_absolute(certificate),
+        certificate_key=_absolute(certificate_key),
+        trusted_proxies=list(trusted_proxies) or None,
+        page_listen=page_listen,
+        metrics_listen=metrics_listen,
+    )
+    with locked(
+        folder / "lock",
+        f"a tracker already runs with {folder}",
+        fix="stop it, or give this one its own folder and port: axon-tracker run --home DIR --listen 0.0.0.0:0",
+    ):
+        asyncio.run(serve(folder, settings))
 
 
 _HOME = click.option("--home", type=click.Path(path_type=Path, file_okay=False), help="Folder of the tracker.")
-_JSON = click.option("--json", "as_json", is_flag=True, help="Print one JSON object, for programs.")
-_DEBUG = click.option("--debug", is_flag=True, help="Print tracebacks of errors.")
 
 
-@main.command()
+@main.command(short_help="How the running tracker is, and how far others are behind.")
+@_HOME
+@json_and_debug
+def status(home: Path | None, as_json: bool) -> None:
+    """Show the running tracker's table and how far each other tracker is behind."""
+    print_status(home_folder("tracker", home), as_json=as_json)
+
+
+@main.command(short_help="Prove the log, entry by entry; the tracker may run.")
 @click.option("--offline", is_flag=True, help="Do not ask other trackers which heads of this log they hold.")
 @click.option("--tracker", "trackers", metavar="ADDRESS", multiple=True, help="Another tracker to ask; repeatable.")
 @_HOME
-@_JSON
-@_DEBUG
-def check(home: Path | None, trackers: tuple[str, ...], offline: bool, as_json: bool, debug: bool) -> None:
+@json_and_debug
+def check(home: Path | None, trackers: tuple[str, ...], offline: bool, as_json: bool) -> int:
     """Prove the log: every entry, its signatures and hashes, and the heads that were signed. The tracker may run."""
-
-    def body() -> int:
-        folder = home_folder("tracker", home)
-        settings = with_flags(read_settings(folder).tracker, trackers=list(trackers) or None)
-        checked = check_home(folder, settings, offline=offline)
-        return print_checked(checked, as_json=as_json)
-
-    sys.exit(run_program(body, debug=debug, as_json=as_json))
+    folder = home_folder("tracker", home)
+    settings = with_flags(read_settings(folder).tracker, trackers=list(trackers) or None)
+    checked = check_home(folder, settings, offline=offline)
+    return print_checked(checked, as_json=as_json)
 
 
-@main.command()
+@main.command(short_help="Copy the database to FILE, and prove the copy.")
 @click.argument("file", type=click.Path(path_type=Path, dir_okay=False))
 @click.option("--overwrite", is_flag=True, help="Replace FILE if it is there.")
 @_HOME
-@_JSON
-@_DEBUG
-def backup(file: Path, overwrite: bool, home: Path | None, as_json: bool, debug: bool) -> None:
+@json_and_debug
+def backup(file: Path, overwrite: bool, home: Path | None, as_json: bool) -> int:
     """Copy the database to FILE, also while the tracker runs, and prove the copy. The key is not in it."""
-
-    def body() -> int:
-        if file.exists() and not overwrite:
-            raise SettingsError(
-                f"{file} is there already, and nothing is overwritten unasked",
-                fix=f"axon-tracker backup {file} --overwrite    or name another file",
-            )
-        checked = back_up(home_folder("tracker", home), file)
-        return print_checked(checked, as_json=as_json, said=f"backed up to {file}")
-
-    sys.exit(run_program(body, debug=debug, as_json=as_json))
+    if file.exists() and not overwrite:
+        raise WouldOverwrite(
+            f"{file} would be overwritten", fix=f"axon-tracker backup {file} --overwrite    or name another file"
+        )
+    checked = back_up(home_folder("tracker", home), file)
+    return print_checked(checked, as_json=as_json, said=f"backed up to {file}")
 
 
-@main.command()
+@main.command(short_help="Put a backup in the place of the database.")
 @click.argument("file", type=click.Path(path_type=Path, dir_okay=False, exists=True))
 @_HOME
-@_JSON
-@_DEBUG
-def restore(file: Path, home: Path | None, as_json: bool, debug: bool) -> None:
+@json_and_debug
+def restore(file: Path, home: Path | None, as_json: bool) -> int:
     """Put the backup FILE in the database's place once it is proved; the tracker must not run.
 
     Other trackers hand over what came since. The log goes on under a new name: heads that were signed since the backup
     was made cannot be kept.
     """
-
-    def body() -> int:
-        checked, aside = restore_home(home_folder("tracker", home), file)
-        kept = f"; the old database is {aside}" if aside else ""
-        return print_checked(checked, as_json=as_json, said=f"restored from {file}{kept}")
-
-    sys.exit(run_program(body, debug=debug, as_json=as_json))
+    checked, aside = restore_home(home_folder("tracker", home), file)
+    kept = f"; the old database is {aside}" if aside else ""
+    return print_checked(checked, as_json=as_json, said=f"restored from {file}{kept}")
 
 
-@main.command("new-log")
+@main.command("new-log", short_help="Go on under a new name, where entries are lost for good.")
 @_HOME
-@_JSON
-@_DEBUG
-def begin_new_log(home: Path | None, as_json: bool, debug: bool) -> None:
+@json_and_debug
+def begin_new_log(home: Path | None, as_json: bool) -> int:
     """Go on with the entries that are left, under a new name; the tracker must not run.
 
     For a log that lost entries which no other tracker and no backup has. Whoever watched it is told.
     """
-
-    def body() -> int:
-        checked = new_log(home_folder("tracker", home))
-        return print_checked(checked, as_json=as_json, said="a new log is begun with the entries that are left")
-
-    sys.exit(run_program(body, debug=debug, as_json=as_json))
+    checked = new_log(home_folder("tracker", home))
+    return print_checked(checked, as_json=as_json, said="a new log is begun with the entries that are left")
 
 
 def _absolute(file: str | None) -> str | None:
@@ -248,4 +210,4 @@ async def serve(home: Path, settings: TrackerSettings) -> None:
 main.add_command(service.service)
 
 if __name__ == "__main__":
-    main()
+    sys.exit(run_group(main, "axon-tracker"))

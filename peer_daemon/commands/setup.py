@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 
-@click.command("setup")
+@click.command("setup", short_help="Three questions, and config.toml is written.")
 @click.option("--yes", is_flag=True, help="Take the suggested answers, and ask nothing.")
 @click.option("--tracker", "given", multiple=True, metavar="URL", help="The answer to the third question; repeatable.")
 @common

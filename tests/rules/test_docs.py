@@ -33,14 +33,14 @@ def commands(program: str) -> Iterator[tuple[str, click.Command]]:
     waiting = [(program, root)]
     while waiting:
         name, command = waiting.pop()
+        if not isinstance(command, click.Group) or command.invoke_without_command:
+            yield name, command
         if isinstance(command, click.Group):
             context = click.Context(command)
             for verb in command.list_commands(context):
                 below = command.get_command(context, verb)
                 assert below is not None
                 waiting.append((f"{name} {verb}", below))
-        else:
-            yield name, command
 
 
 @pytest.mark.parametrize("script", ["write_messages_page", "write_commands_page", "write_events_page"])

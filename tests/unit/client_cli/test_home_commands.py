@@ -72,6 +72,54 @@ def test_settings_are_told_with_where_they_come_from(tmp_path: Path, monkeypatch
     assert str(tmp_path / "config.toml") in axon(tmp_path, "config").output
 
 
+def test_a_setting_is_changed_and_the_rest_of_the_file_stays(tmp_path: Path) -> None:
+    file = tmp_path / "config.toml"
+    file.write_text("# mine\n[client]\nlan = true  # at home\n")
+    assert axon(tmp_path, "config", "set", "dht", "false").exit_code == 0
+    assert axon(tmp_path, "config", "set", "trackers", "https://a:1", "https://b:2").exit_code == 0
+    theirs = "# mine\n[client]\nlan = true  # at home\ndht = false\n"
+    assert file.read_text() == f'{theirs}trackers = ["https://a:1", "https://b:2"]\n'
+    assert axon(tmp_path, "config", "get", "trackers").output == "https://a:1 https://b:2\n"
+    assert axon(tmp_path, "config", "unset", "trackers").exit_code == 0
+    assert file.read_text() == theirs
+    assert axon(tmp_path, "config", "get", "trackers").output == "\n"
+    told = json.loads(axon(tmp_path, "config", "get", "dht", "--json").output)
+    assert told == {"setting": "dht", "value": False, "from": "config.toml"}
+
+
+@pytest.mark.parametrize(
+    ("words", "said", "fix"),
+    [
+        (["dht", "maybe"], 'dht is "maybe"', "axon config set dht true"),
+        (["trackrs", "https://a:1"], "Did you mean trackers?", "one of trackers, dht"),
+        (["trackers", "nonsense"], "'nonsense' is not an address", "https://HOST:PORT#FINGERPRINT"),
+        (["dht-contacts", "nowhere"], "'nowhere' is not HOST:PORT", "HOST:PORT"),
+    ],
+)
+def test_a_wrong_setting_is_refused_and_nothing_is_written(
+    tmp_path: Path, words: list[str], said: str, fix: str
+) -> None:
+    error = axon(tmp_path, "config", "set", *words).exception
+    assert isinstance(error, SettingsError)
+    assert said in error.message
+    assert fix in error.fix.replace(f" --home {tmp_path}", "")
+    assert not (tmp_path / "config.toml").exists()
+
+
+def test_the_environment_that_wins_is_named_when_a_setting_is_changed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("AXON_CLIENT_DHT", "true")
+    assert "dht = true   (AXON_CLIENT_DHT says so" in axon(tmp_path, "config", "set", "dht", "false").output
+    assert "dht = false" in (tmp_path / "config.toml").read_text()
+
+
+def test_a_home_before_the_verb_is_the_same_home(tmp_path: Path) -> None:
+    done = CliRunner().invoke(cli, ["config", "--home", str(tmp_path), "set", "lan", "false"])
+    assert done.exit_code == 0
+    assert (tmp_path / "config.toml").exists()
+
+
 def test_the_log_of_one_peer(tmp_path: Path) -> None:
     job = STATES["finished"](tmp_path)
     for name in ("otter", "heron"):

@@ -16,6 +16,7 @@ from axonp2p.command_group import run_group
 from axonp2p.errors import UsageWrong, WouldOverwrite
 from client_cli.main import COMMANDS, cli
 from client_cli.options import keep_existing
+from peer_daemon.main import COMMANDS as PEER_COMMANDS
 from peer_daemon.main import cli as peer_cli
 from tests.laboratory.paper_job import STATES
 
@@ -35,10 +36,11 @@ def test_h_is_understood_by_the_peers_program_too() -> None:
     assert CliRunner().invoke(peer_cli, ["status", "-h"]).exit_code == 0
 
 
-def test_summaries_fit_and_none_is_cut_off() -> None:
-    lines = CliRunner().invoke(cli, ["-h"]).output.splitlines()
+@pytest.mark.parametrize(("group", "count"), [(cli, len(COMMANDS)), (peer_cli, len(PEER_COMMANDS))])
+def test_summaries_fit_and_none_is_cut_off(group: click.Group, count: int) -> None:
+    lines = CliRunner().invoke(group, ["-h"]).output.splitlines()
     listed = lines[lines.index("Commands:") + 1 :]
-    assert len(listed) == len(COMMANDS)  # one line each
+    assert len(listed) == count  # one line each
     assert all(len(line) <= 79 and not line.endswith("...") for line in listed)
 
 
@@ -61,6 +63,16 @@ def test_wrong_usage_is_json_for_programs(
     assert error["fix"].endswith("--help")
 
 
+def test_wrong_usage_of_the_peers_program_is_json_too(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(sys, "argv", ["axon-peer", "run", "--memory", "4 lb", "--json-logs"])
+    assert run_group(peer_cli, "axon-peer") == 2
+    error = json.loads(capsys.readouterr().err)["error"]
+    assert (error["code"], error["fix"]) == ("AX-621", "axon-peer run --help")
+    assert "'4 lb' is no size; such as 4GiB, 4GB" in error["message"]
+
+
 def test_wrong_usage_is_shown_with_the_usage_to_people(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -69,11 +81,12 @@ def test_wrong_usage_is_shown_with_the_usage_to_people(
     assert capsys.readouterr().err.startswith("Usage: axon submit")
 
 
-def test_a_reader_that_went_away_ends_the_program_with_141() -> None:
+@pytest.mark.parametrize("words", [["client_cli.main", "version"], ["peer_daemon.main", "service", "install", "--print"]])
+def test_a_reader_that_went_away_ends_the_program_with_141(words: list[str]) -> None:
     reading, writing = os.pipe()
     os.close(reading)
     try:
-        done = subprocess.run([sys.executable, "-m", "client_cli.main", "version"], stdout=writing, timeout=60)
+        done = subprocess.run([sys.executable, "-m", *words], stdout=writing, timeout=60)
     finally:
         os.close(writing)
     assert done.returncode == 141

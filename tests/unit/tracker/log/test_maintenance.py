@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+import io
 import json
+import sys
+from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
+from unittest.mock import patch
 
 import pytest
-from click.testing import CliRunner
 
-from axonp2p.errors import AlreadyRunning, LogDamaged, NotFound
+from axonp2p.command_group import run_group
+from axonp2p.errors import AlreadyRunning, LogDamaged, NotFound, WouldOverwrite
 from axonp2p.files import locked
 from axonp2p.identity.key_file import load_or_create_key
 from axonp2p.ledger import log_client
@@ -34,8 +38,10 @@ def home(tmp_path: Path) -> Path:
 
 def axon_tracker(*words: object) -> tuple[int, str]:
     """Exit code and what was printed."""
-    done = CliRunner().invoke(main, [str(word) for word in words])
-    return done.exit_code, done.output
+    said = io.StringIO()
+    typed = ["axon-tracker", *map(str, words)]
+    with patch.object(sys, "argv", typed), redirect_stdout(said), redirect_stderr(said):
+        return run_group(main, "axon-tracker"), said.getvalue()
 
 
 def test_a_good_log(home: Path):
@@ -73,6 +79,17 @@ def test_a_file_that_is_no_database(home: Path):
 def test_a_home_without_a_tracker(tmp_path: Path):
     with pytest.raises(NotFound):
         check_home(tmp_path, ALONE, offline=True)
+
+
+def test_a_backup_does_not_replace_a_file_unless_that_is_asked_for(home: Path, tmp_path: Path):
+    file = tmp_path / "backup"
+    file.write_text("mine")
+    code, said = axon_tracker("backup", file, "--home", home)
+    assert code == WouldOverwrite.exit_code
+    assert f"fix: axon-tracker backup {file} --overwrite" in said
+    assert file.read_text() == "mine"
+    assert axon_tracker("backup", file, "--overwrite", "--home", home)[0] == 0
+    assert file.read_bytes().startswith(b"SQLite format 3")
 
 
 def test_a_backup_is_proved_and_can_be_put_back(home: Path, tmp_path: Path):
