@@ -71,6 +71,11 @@ def how_to_activate() -> str:
     return f". {script}" if shutil.which("axon") is None and script.exists() else ""
 
 
+def terminal_width() -> int | None:
+    """How many columns an answer may have; None where no terminal shows it: a line is then as long as it is."""
+    return shutil.get_terminal_size().columns if sys.stdout.isatty() else None
+
+
 def on_terminal() -> bool:
     """Whether a person can be asked something."""
     return sys.stdin.isatty() and sys.stdout.isatty()

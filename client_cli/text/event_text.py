@@ -21,6 +21,26 @@ def line_without_bar(event: events.Event, kind: str) -> str:
     return text_of(kind).lines.stays_without_bar(event) or line_of(event, kind)
 
 
+class JobLines:
+    """The lines of one job, event after event: what an earlier one said is not said in full again."""
+
+    def __init__(self, kind: str, *, bar: bool) -> None:
+        self._kind = kind
+        self._bar = bar
+        """Whether a bar shows how far the job is."""
+        self._said: dict[type[events.Event], events.Event] = {}
+
+    def after(self, event: events.Event) -> str:
+        """The line that stays after `event`, or an empty text."""
+        before = self._said.get(type(event))
+        line = text_of(self._kind).lines.again(before, event) if before is not None else None
+        if line is None:
+            line = line_of(event, self._kind) if self._bar else line_without_bar(event, self._kind)
+        if line:
+            self._said[type(event)] = event
+        return line
+
+
 def end_line(event: events.Event, kind: str) -> str:
     """What the end of a job's life says, in one line; empty for what is no end."""
     match event:

@@ -70,6 +70,9 @@ class KindLines:
     """The last one, of `JobFinished` and `JobPaused`; empty for others."""
     bar: Callable[[Shown, Event], Shown]
     """What the bar shows after an event."""
+    again: Callable[[Event, Event], str | None] = lambda _before, _event: None
+    """The line of an event after the last one of its type that had a line: shortly what changed, empty where nobody cares;
+    None: as if it were the first."""
 
 
 @dataclass(frozen=True)

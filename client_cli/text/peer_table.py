@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import statistics
+import textwrap
 from collections.abc import Mapping, Sequence
 
 from axonp2p.client.queries import PeerState, SeenPeer, Survey
@@ -12,16 +13,26 @@ from axonp2p.table.sightings import DHT, SourceAnswer
 from client_cli.text.render import age_text
 
 LEAST_ESTIMATES = 3
-_RIGHT = (3, 4, 5, 6)
+_HEADS = ("peer", "id", "state", "rtt", "cores", "memory", "GFLOPS", "free", "GPU", "trust", "row", "from")
+_MORE_HEADS = ("disk", "up", "down", "data", "python", "address")
+_NUMBERS = frozenset({"rtt", "cores", "memory", "GFLOPS", "disk", "up", "down"})
+_MOST_IN_CELL = 40
+"""Characters of a cell on a terminal, which may be narrow; --json has all."""
 
 
-def survey_text(survey: Survey, *, wide: bool) -> str:
-    """The tables; `wide` shows every capability and the addresses too."""
+def survey_text(survey: Survey, *, wide: bool, width: int | None = None) -> str:
+    """The tables; `wide` shows every capability and the addresses too.
+
+    On a terminal of `width` columns a table that is wider goes on below, each part with its peers; None: for a pipe,
+    where a line is a peer.
+    """
     marks = marks_of(survey.answers)
     fitting = max((answer.fitting for answer in survey.answers), default=0)
-    parts = [_peers(survey.peers, marks, fitting, wide) if survey.peers else _nobody(survey)]
+    parts = [_peers(survey.peers, marks, fitting, wide, width) if survey.peers else _nobody(survey)]
     if error := estimates_error(survey.peers):
         parts[-1] += f"; round trips guessed from coordinates are off by {error:.0%} (median)"
+    if wide and survey.peers:
+        parts.append(_packages(survey.peers, width))
     parts += [_sources(survey.answers, marks)]
     if survey.silent:
         parts.append(_named_but_silent(survey.silent))
@@ -73,15 +84,44 @@ def _nobody(survey: Survey) -> str:
     return "No peer is known.  Lend a machine: axon-peer run --tracker URL"
 
 
-def _peers(peers: Sequence[SeenPeer], marks: Mapping[str, str], fitting: int, wide: bool) -> str:
-    heads = ["peer", "id", "state", "rtt", "cores", "memory", "GFLOPS", "free", "GPU", "trust", "row", "from"]
-    more = ["disk", "up", "down", "address", "data", "python", "packages"] if wide else []
+def _peers(peers: Sequence[SeenPeer], marks: Mapping[str, str], fitting: int, wide: bool, width: int | None) -> str:
+    heads = [*_HEADS, *(_MORE_HEADS if wide else ())]
     rows = [[*_line(peer, marks), *(_more(peer) if wide else [])] for peer in peers]
     free = sum(peer.state is PeerState.FREE for peer in peers)
-    table = columns([*heads, *more], rows, right=(*_RIGHT, 12, 13, 14) if wide else _RIGHT)
     some = f"{len(peers)} of {fitting:,} peers" if fitting > len(peers) else plural(len(peers), "peer")
     star = "\n* measured through a relay: nobody can dial this peer" if any(peer.relay for peer in peers) else ""
-    return f"{table}\n{some}, {free} free{star}"
+    return f"{_fitted(heads, rows, width)}\n{some}, {free} free{star}"
+
+
+def _fitted(heads: Sequence[str], rows: Sequence[Sequence[str]], width: int | None) -> str:
+    """One table, or several below each other that each begin with the first column: who it is."""
+    if width is not None:
+        rows = [[cell if len(cell) <= _MOST_IN_CELL else f"{cell[: _MOST_IN_CELL - 1]}…" for cell in row] for row in rows]
+    widths = [max(len(line[index]) for line in [heads, *rows]) for index in range(len(heads))]
+    parts: list[list[int]] = [[0]]
+    for index in range(1, len(heads)):
+        taken = sum(widths[column] + 2 for column in parts[-1])
+        if width is not None and taken + widths[index] > width and len(parts[-1]) > 1:
+            parts.append([0])
+        parts[-1].append(index)
+    return "\n\n".join(
+        columns(
+            [heads[index] for index in part],
+            [[row[index] for index in part] for row in rows],
+            right=[place for place, index in enumerate(part) if heads[index] in _NUMBERS],
+        )
+        for part in parts
+    )
+
+
+def _packages(peers: Sequence[SeenPeer], width: int | None) -> str:
+    """Those that have the same ones in a paragraph: machines of one owner do."""
+    alike: dict[str, list[str]] = {}
+    for peer in peers:
+        told = ", ".join(f"{name} {version}" for name, version in sorted(peer.offer.packages.items()))
+        alike.setdefault(told or "none that it names", []).append(peer.name)
+    lines = [f"packages of {', '.join(names)}: {told}" for told, names in alike.items()]
+    return "\n".join(textwrap.fill(line, width, subsequent_indent="  ", break_on_hyphens=False) if width else line for line in lines)
 
 
 def _line(peer: SeenPeer, marks: Mapping[str, str]) -> list[str]:
@@ -120,10 +160,9 @@ def _more(peer: SeenPeer) -> list[str]:
         mebibytes_text(offer.disk_mb),
         f"{offer.upload_mbit} Mbit/s" if offer.upload_mbit else "-",
         f"{offer.download_mbit} Mbit/s" if offer.download_mbit else "-",
-        ", ".join(peer.addresses) or "-",
         ", ".join(offer.datasets) or "-",
         offer.python,
-        ", ".join(f"{name} {version}" for name, version in sorted(offer.packages.items())) or "-",
+        ", ".join(peer.addresses) or "-",
     ]
 
 

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import math
+import textwrap
 from collections.abc import Mapping
 
 from axonp2p.plain_text import scaled
 
+APART = "   "
+"""Between two facts in a line."""
 _FLOP_UNITS = ("FLOP", "kFLOP", "MFLOP", "GFLOP", "TFLOP", "PFLOP", "EFLOP")
 
 
@@ -61,6 +64,22 @@ def metric_text(name: str, value: float) -> str:
 def rate_text(samples_per_second: float) -> str:
     """Samples a second without a pretended precision."""
     return f"{samples_per_second:,.0f}" if samples_per_second >= 10 else f"{samples_per_second:.1f}"
+
+
+def packed(text: str, width: int, most: int) -> list[str]:
+    """`text` in at most so many lines of that width: parts that stand apart by three blanks stay whole where they fit.
+
+    What is too much is cut off by whoever shows it: the last line is as long as it has to be.
+    """
+    lines: list[str] = []
+    for part in text.split(APART):
+        for piece in textwrap.wrap(part, max(width, 1)) or [""]:
+            whole = f"{lines[-1]}{APART}{piece}" if lines and piece == part else ""
+            if whole and len(whole) <= width:
+                lines[-1] = whole
+            else:
+                lines.append(piece)
+    return [*lines[: most - 1], APART.join(lines[most - 1 :])] if len(lines) > most else lines
 
 
 def pairs(values: Mapping[str, str], *, indent: str = "") -> str:

@@ -144,6 +144,23 @@ def _exchange_line(event: train_events.ExchangeChosen) -> str:
     return f"exchange from round {event.round + 1} on: {how}{fewer} ({event.why})"
 
 
+TELLING = 2.0
+"""By how much the bytes of a round have to change before somebody who watches is told."""
+
+
+def again(before: events.Event, event: events.Event) -> str | None:
+    """As `KindLines` has it: another choice of the exchange is told where its rule or its bytes are others."""
+    if not (isinstance(before, train_events.ExchangeChosen) and isinstance(event, train_events.ExchangeChosen)):
+        return None
+    told = []
+    if (before.aggregation, before.hostile) != (event.aggregation, event.hostile):
+        told.append(f"{event.aggregation} bears {plural(event.hostile, 'liar')}")
+    least, most = sorted((before.round_bytes, event.round_bytes))
+    if most > TELLING * least:
+        told.append(f"{bytes_text(event.round_bytes)} a round, before {bytes_text(before.round_bytes)}")
+    return f"exchange from round {event.round + 1} on: {'; '.join(told)}" if told else ""
+
+
 def _fewer(dense: int, sent: int) -> str:
     times = dense / max(1, sent)
     if times < 1.005:

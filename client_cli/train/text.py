@@ -79,7 +79,7 @@ def _so_far(job: dict[str, Any]) -> str:
 
 
 TEXT = KindText(
-    lines=KindLines(lines.stays, lines.round_line, lines.end, lines.bar),
+    lines=KindLines(lines.stays, lines.round_line, lines.end, lines.bar, lines.again),
     words=KindWords(
         unit=KINDS["train"].unit,
         after=lambda done, rounds: f"after round {done} of {rounds}",

@@ -15,10 +15,14 @@ from rich.text import Text
 
 from axonp2p.client.events.events import Event
 from axonp2p.console import printable
-from client_cli.text.event_text import after, doing_now, line_of, standing_still
+from client_cli.text.event_text import JobLines, after, doing_now, standing_still
 from client_cli.text.kind_text import Shown
+from client_cli.text.render import packed
 
 BAR_WIDTH = 28
+LEAST_BAR_WIDTH = 6
+MOST_LINES = 3
+"""Of each fact below the bar, on a narrow terminal."""
 
 
 class Bar:
@@ -27,9 +31,10 @@ class Bar:
     def __init__(self, stream: TextIO, kind: str) -> None:
         self._kind = kind
         self._console = Console(file=stream, highlight=False)
+        self._lines = JobLines(kind, bar=True)
         self._shown = Shown()
         self._live = Live(
-            get_renderable=lambda: picture(self._shown, time.time()),
+            get_renderable=lambda: picture(self._shown, time.time(), self._console.width),
             console=self._console,
             refresh_per_second=8,
             transient=True,
@@ -43,7 +48,7 @@ class Bar:
         self._live.stop()
 
     def show(self, event: Event) -> None:
-        if line := line_of(event, self._kind):
+        if line := self._lines.after(event):
             self.say(f"{time.strftime('%H:%M:%S')}  {line}")
         self._shown = after(self._shown, event, self._kind)
 
@@ -60,18 +65,23 @@ class Bar:
             self._live.start()
 
 
-def picture(shown: Shown, now: float) -> Group:
+def picture(shown: Shown, now: float, width: int) -> Group:
     """The bar, and below it what changes once a round or with a copy, how each peer is, and who is paused.
 
-    `now` is Unix time.
+    `now` is Unix time. On a narrow terminal the bar is shorter, and goes before a word of the others does.
     """
     if not shown.doing:
         return Group()
+    doing, headline = doing_now(shown, now), shown.headline
+    left = min(BAR_WIDTH, width - len(doing) - len(headline) - 2)
     row = Table.grid(padding=(0, 1))
-    bar = ProgressBar(total=shown.units or 1, completed=shown.done, width=BAR_WIDTH)
-    row.add_row(_line(doing_now(shown, now)), bar, _line(shown.headline))
+    if left >= LEAST_BAR_WIDTH:
+        bar = ProgressBar(total=shown.units or 1, completed=shown.done, width=left)
+        row.add_row(_line(doing), bar, _line(headline))
+    else:
+        row.add_row(_line(f"{doing}  {headline}"))
     told = (shown.facts, shown.peers, "" if shown.at_work else shown.slow, shown.search, standing_still(shown))
-    below = [_line(f"  {text}") for text in told if text]
+    below = [_line(f"  {line}") for text in told if text for line in packed(text, width - 2, MOST_LINES)]
     return Group(row, *below)
 
 

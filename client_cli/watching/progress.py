@@ -10,7 +10,7 @@ from typing import Protocol, TextIO
 
 from axonp2p.client.events.events import Event, as_line
 from axonp2p.console import printable
-from client_cli.text.event_text import line_without_bar
+from client_cli.text.event_text import JobLines
 
 
 class EventDisplay(Protocol):
@@ -38,7 +38,7 @@ class PlainLines:
 
     def __init__(self, stream: TextIO | None, kind: str) -> None:
         self._stream = stream
-        self._kind = kind
+        self._lines = JobLines(kind, bar=False)
 
     def __enter__(self) -> PlainLines:
         return self
@@ -47,7 +47,7 @@ class PlainLines:
         return
 
     def show(self, event: Event) -> None:
-        if line := line_without_bar(event, self._kind):
+        if line := self._lines.after(event):
             self.say(line)
 
     def say(self, line: str) -> None:

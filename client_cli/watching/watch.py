@@ -13,7 +13,7 @@ import msgspec
 from axonp2p.client.queries import Survey
 from axonp2p.console import printable
 from axonp2p.table.sightings import SourceAnswer
-from client_cli.context import Context
+from client_cli.context import Context, terminal_width
 from client_cli.text.peer_table import changes, state_text, survey_text
 
 EVERY_S = 3.0
@@ -23,7 +23,7 @@ Look = Callable[[], Survey]
 def look_once(look: Look, context: Context, *, wide: bool) -> None:
     """Show one look."""
     survey = look()
-    context.answer(survey_text(survey, wide=wide), survey_data(survey))
+    context.answer(survey_text(survey, wide=wide, width=terminal_width()), survey_data(survey))
 
 
 def look_again_and_again(look: Look, context: Context, *, wide: bool) -> None:
@@ -66,7 +66,7 @@ def _picture(look: Look, wide: bool) -> None:
 
     with Live(Text("looking..."), console=Console(highlight=False), screen=True, auto_refresh=False) as live:
         while True:
-            text = survey_text(look(), wide=wide)
+            text = survey_text(look(), wide=wide, width=live.console.width)
             # Cut at the edge: a line that wraps is no line of a table any more.
             shown = f"{text}\n\n{time.strftime('%H:%M:%S')}, again every {EVERY_S:.0f} s.  Ctrl-C ends it."
             live.update(Text(printable(shown), no_wrap=True, overflow="ellipsis"), refresh=True)

@@ -25,8 +25,9 @@ MOST_PACKAGES = 24
 MOST_REFUSES = 120
 MOST_DATASETS = 16
 MOST_DATASET_BYTES = 128
-_OURS, _TOOLS = "axonp2p", ("test", "browser")
-"""Our own distribution, and the extras of it that no job is served by."""
+_OURS = "axonp2p"
+_TOOLS = ("test", "browser", "docs", "desktop", "upnp", "tracker", "tensorboard", "wandb", "mlflow")
+"""Extras of our own distribution by which no job is served: a peer, a tracker, a client or a developer is."""
 _ALWAYS = ("torch", "numpy", "safetensors")
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,31}")
 _ANIMALS = (

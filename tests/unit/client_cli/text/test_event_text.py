@@ -14,7 +14,7 @@ from axonp2p.kinds.run import events as run_events
 from axonp2p.kinds.train import check_events
 from axonp2p.kinds.train import events as train_events
 from client_cli.text.event_text import after as after_of_kind
-from client_cli.text.event_text import doing_now, line_of, line_without_bar, standing_still
+from client_cli.text.event_text import JobLines, doing_now, line_of, line_without_bar, standing_still
 from client_cli.text.kind_text import Shown, text_of
 from client_cli.watching.bar import Bar, picture
 from client_cli.watching.progress import PlainLines, progress_on
@@ -205,9 +205,41 @@ def test_what_changes_once_a_round_stays_during_the_next() -> None:
 def test_the_picture_has_no_line_wider_than_the_terminal() -> None:
     shown = after(after(Shown(), FINISHED_ROUND), MIDWAY)
     console = Console(width=60, file=io.StringIO(), force_terminal=True)
-    lines = console.render_lines(picture(shown, 0.0), pad=False)
-    assert len(lines) == 3
-    assert all(sum(len(segment.text) for segment in line) <= 60 for line in lines)
+    lines = [
+        "".join(segment.text for segment in line) for line in console.render_lines(picture(shown, 0.0, 60), pad=False)
+    ]
+    assert all(len(line) <= 60 for line in lines)
+    assert "…" not in "".join(lines)
+
+
+@pytest.mark.parametrize("width", [40, 60, 80, 120])
+def test_the_time_left_and_the_facts_are_whole_on_any_terminal(width: int) -> None:
+    slow = msgspec.structs.replace(MIDWAY, round=11, eta_s=339.0)
+    exchanged = msgspec.structs.replace(FINISHED_ROUND, round_bytes=1_200_000, dense_bytes=149_000_000)
+    shown = after(after(Shown(), exchanged), slow)
+    console = Console(width=width, file=io.StringIO(), force_terminal=True)
+    lines = [
+        "".join(segment.text for segment in line).rstrip()
+        for line in console.render_lines(picture(shown, 0.0, width), pad=False)
+    ]
+    assert lines[0].endswith("ETA 5 min 39 s")
+    for fact in ("held-out accuracy 91.0 %", "0.00172 credits", "otter 210 samples/s"):
+        assert any(fact in line for line in lines), fact
+    assert any(line.endswith("124 times fewer bytes than dense") for line in lines) or width == 40
+
+
+def test_a_choice_of_the_exchange_is_said_once_and_then_where_somebody_cares() -> None:
+    def choice(number: int, **others: object) -> train_events.ExchangeChosen:
+        return msgspec.structs.replace(CHOSEN, round=number, round_bytes=1_000_000, dense_bytes=124_000_000, **others)
+
+    for bar in (True, False):
+        lines = JobLines("train", bar=bar)
+        assert lines.after(choice(0)).startswith("exchange from round 1 on: 2 bits a value every 8 steps")
+        assert lines.after(choice(3, bits=4, exchange_every=10)) == ""
+        halved = msgspec.structs.replace(choice(6), round_bytes=400_000)
+        assert lines.after(halved) == "exchange from round 7 on: 400 KB a round, before 1.0 MB"
+        assert len(lines.after(msgspec.structs.replace(halved, aggregation="multi-krum", hostile=2))) <= 60
+        assert lines.after(LOST) == lines.after(LOST) != ""  # all else is said as often as it happens
 
 
 def test_a_summary_says_what_a_job_came_to() -> None:

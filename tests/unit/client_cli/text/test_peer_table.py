@@ -66,10 +66,34 @@ def test_what_is_wrong_is_said_in_place() -> None:
 
 def test_the_wide_table_has_every_capability_and_no_column_out_of_place() -> None:
     offer = make_offer(datasets=["imagenet-64"], upload_mbit=20)
-    head, line = survey_text(survey(peer(offer=offer)), wide=True).splitlines()[:2]
-    for word in ("numpy 2.4.6, torch 2.13.0", "imagenet-64", "20 Mbit/s", "3.11.2", "127.0.0.1:4001", "4 GiB"):
+    text = survey_text(survey(peer(offer=offer)), wide=True)
+    head, line = text.splitlines()[:2]
+    assert "\npackages of otter: numpy 2.4.6, torch 2.13.0\n" in text
+    for word in ("imagenet-64", "20 Mbit/s", "3.11.2", "127.0.0.1:4001", "4 GiB"):
         assert word in line
     assert line.index("imagenet-64") == head.index("data")
+
+
+@pytest.mark.parametrize("width", [60, 80, 120])
+@pytest.mark.parametrize("wide", [False, True])
+def test_no_line_of_the_table_is_wider_than_the_terminal(width: int, wide: bool) -> None:
+    packages = {f"package-{number}": "2026.10.1+cu130" for number in range(32)}
+    offer = make_offer(datasets=["imagenet-64", "text"], packages=packages, refuses="paused by its owner until 15:19")
+    peers = [peer(name, offer=offer, state=PeerState.REFUSING) for name in ("otter", "wren", "marten-5lbt")]
+    text = survey_text(survey(*peers), wide=wide, width=width)
+    assert max(map(len, text.splitlines())) <= width
+    for word in ("otter", "refusing: paused by its owner until 15:…", "8 GiB", "4 min", "2 of 2"):
+        assert word in text
+    if wide:
+        assert "127.0.0.1:4001" in text
+        # Machines that have the same packages name them once.
+        assert text.count("package-31 2026.10.1+cu130") + text.count("package-31\n  2026.10.1+cu130") == 1
+        assert "packages of otter, wren, marten-5lbt: " in text
+
+
+def test_in_a_pipe_a_peer_is_one_line() -> None:
+    lines = survey_text(survey(peer("otter"), peer("wren")), wide=True).splitlines()
+    assert [line.split()[0] for line in lines[1:3]] == ["otter", "wren"]
 
 
 @pytest.mark.parametrize(

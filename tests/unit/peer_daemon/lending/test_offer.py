@@ -110,8 +110,15 @@ def test_packages_that_nothing_else_needs_and_those_that_every_job_needs():
 
 def test_tools_for_work_on_axon_itself_are_not_told_to_strangers():
     installed = [
-        Distribution("axonp2p", "0.1.0", ("mypy ; extra == 'test'", "transformers ; extra == 'libraries'")),
-        Distribution("mypy", "2.4.1", ()),
+        Distribution(
+            "axonp2p",
+            "0.1.0",
+            (
+                *("mypy ; extra == 'test'", "mkdocs-material ; extra == 'docs'", "wandb ; extra == 'wandb'"),
+                *("sqlite-utils ; extra == 'tracker'", "transformers ; extra == 'libraries'"),
+            ),
+        ),
+        *(Distribution(name, "2.4.1", ()) for name in ("mypy", "mkdocs-material", "wandb", "sqlite-utils")),
         Distribution("transformers", "5.23.0", ()),
         Distribution("torch", "2.13.0", ()),
     ]
