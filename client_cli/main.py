@@ -40,7 +40,14 @@ COMMANDS = (
 """In the order in which people use them."""
 
 
-BESIDE = {"stop": "pause", "cancel": "pause", "export": "fetch", "status": "jobs", "verdict": "trust"}
+BESIDE = {
+    "stop": "pause",
+    "cancel": "pause",
+    "export": "fetch",
+    "status": "jobs",
+    "verdict": "trust",
+    "version": "doctor",
+}
 """Commands of one family are in one module."""
 
 

@@ -91,4 +91,4 @@ def cut_for(values: int, steps: int, exchange_every: int, memory_bytes: int) -> 
         return Cut(0, f"a round of {steps} steps with {legs} exchanges has too many parts to commit to each")
     size = ROUNDS_IN_MEMORY * BYTES_A_MARKED_VALUE * values * legs * -(-leg // SEGMENT_STEPS[-1])
     needed = math.ceil(size / MEMORY_SHARE / 2**20)
-    return Cut(0, f"what peers would have to keep for it needs memory = {needed} MB, or fewer exchanges a round")
+    return Cut(0, f'what peers would have to keep for it needs memory = "{needed} MiB", or fewer exchanges a round')

@@ -1,4 +1,4 @@
-"""`axon doctor`."""
+"""`axon doctor`, what is wrong between this computer and the swarm, and `axon version`, what is installed here."""
 
 from __future__ import annotations
 
@@ -8,6 +8,9 @@ import click
 
 from client_cli.options import common
 from client_cli.options import trackers as trackers_option
+
+LIBRARIES = ("torch", "numpy", "aiohttp", "safetensors")
+"""Whose versions `axon version` tells."""
 
 
 @click.command("doctor", short_help="Find what is wrong between this computer and the swarm.")
@@ -33,3 +36,23 @@ def command(trackers: tuple[str, ...], home: Path | None, as_json: bool) -> int:
     checks = checks_of(asyncio.run(probe(context.home, trackers, SystemClock())))
     context.answer(report_text(checks), report_data(checks))
     return 1 if broken(checks) else 0
+
+
+@click.command("version", short_help="Versions of Axon and of its libraries.")
+@common
+def version(home: Path | None, as_json: bool) -> None:
+    """Versions of Axon and of what it stands on."""
+    import platform
+    from importlib import metadata
+
+    from axonp2p import __version__
+    from client_cli.context import Context
+    from client_cli.text.render import pairs
+
+    found = {"axon": __version__, "python": platform.python_version()}
+    for name in LIBRARIES:
+        try:
+            found[name] = metadata.version(name)
+        except metadata.PackageNotFoundError:
+            found[name] = "missing"
+    Context.of(home, as_json).answer(pairs(found), found)

@@ -72,7 +72,7 @@ def verdict(file: Path, home: Path | None, as_json: bool) -> None:
     Every signature in it is checked, and it is judged anew by the rule of docs/trust.md, without any network. Who was
     accused can so show whether what it signed convicts it.
     """
-    from axonp2p.errors import NotFound
+    from axonp2p.errors import MalformedMessage, NotFound
     from axonp2p.ledger.voiding import EVIDENCE_LIMIT
     from axonp2p.verification.evidence import examine, read_evidence
     from client_cli.context import Context
@@ -84,7 +84,14 @@ def verdict(file: Path, home: Path | None, as_json: bool) -> None:
             data = stream.read(EVIDENCE_LIMIT + 1)
     except OSError as error:
         raise NotFound(f"{file} cannot be read: {error.strerror}") from error
-    examined = examine(read_evidence(data))
+    try:
+        examined = examine(read_evidence(data))
+    except MalformedMessage as error:
+        raise MalformedMessage(
+            f"{file} is no evidence of a conviction",
+            cause=error.message,
+            fix="take a file of a job's folder, under evidence/; or ask for one: axon trust --ask ID --into DIR",
+        ) from error
     context.answer(verdict_text(examined), verdict_data(examined))
 
 

@@ -105,10 +105,10 @@ def _heat(readings: Readings, settings: IdleSettings, waiting: bool) -> Iterator
 def _memory(readings: Readings, settings: IdleSettings, waiting: bool) -> Iterator[Reason]:
     free, keep = readings.memory_free_mb, settings.keep_memory_free_mb
     if free is not None and free < keep:
-        yield Reason(Why.MEMORY, f"only {free} MB of memory free ({keep} are kept for you)", hands_back=True)
+        yield Reason(Why.MEMORY, f"only {free} MiB of memory free ({keep} are kept for you)", hands_back=True)
     elif free is not None and waiting and free < _RESUME_MEMORY * keep:
         go_on = int(_RESUME_MEMORY * keep)
-        sentence = f"only {free} MB of memory free ({keep} are kept for you, jobs go on at {go_on})"
+        sentence = f"only {free} MiB of memory free ({keep} are kept for you, jobs go on at {go_on})"
         yield Reason(Why.MEMORY, sentence, lingers=True)
     limit = _RESUME_PRESSURE if waiting else _MUCH_PRESSURE
     pressure = readings.memory_pressure
@@ -120,7 +120,7 @@ def _memory(readings: Readings, settings: IdleSettings, waiting: bool) -> Iterat
     if lent and used > lent:
         unused = in_use(readings, settings) is False
         state = "while nobody uses this machine" if unused else "while somebody uses this machine"
-        yield Reason(Why.MEMORY, f"jobs use {used} MB of memory, and {lent} are lent {state}", hands_back=True)
+        yield Reason(Why.MEMORY, f"jobs use {used} MiB of memory, and {lent} are lent {state}", hands_back=True)
 
 
 def _network(readings: Readings, settings: IdleSettings, waiting: bool) -> Iterator[Reason]:
@@ -136,4 +136,4 @@ def _disk(readings: Readings, settings: IdleSettings, working: bool) -> Iterator
     """A frozen job frees no disk: those that run go on, or are handed back when the disk is almost full."""
     free, keep = readings.disk_free_mb, settings.keep_disk_free_mb
     if free is not None and free < (keep / _DISK_ALMOST_FULL if working else keep):
-        yield Reason(Why.DISK, f"only {free} MB of disk free ({keep} are kept for you)", hands_back=True)
+        yield Reason(Why.DISK, f"only {free} MiB of disk free ({keep} are kept for you)", hands_back=True)

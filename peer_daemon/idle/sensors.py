@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from axonp2p.clock import Clock, SystemClock
+from axonp2p.plain_text import mebibytes_text
 from peer_daemon.idle.cpu import OthersCpu
 from peer_daemon.idle.desktop import Desktop, DesktopNews
 from peer_daemon.idle.idle_settings import IdleSettings
@@ -134,11 +135,11 @@ class Sensors:
         why_not = self._desktop.why_not or "no service on this machine's bus tells"
         return [
             ("other programs' CPU", True, "read from /proc/stat"),
-            _told("memory", readings.memory_free_mb, "{} MB free", "the kernel does not tell; jobs' own limits hold"),
+            _told("memory", _size_words(readings.memory_free_mb), "{} free", "the kernel does not tell; jobs' own limits hold"),
             _told(
                 "memory pressure", readings.memory_pressure, "{:.0f} %", "the kernel does not tell; free memory is used"
             ),
-            _told("disk", readings.disk_free_mb, "{} MB free", "it cannot be read; jobs' own limits hold"),
+            _told("disk", _size_words(readings.disk_free_mb), "{} free", "it cannot be read; jobs' own limits hold"),
             _told("power", _power_words(readings), "{}", "this machine does not tell; it counts as on the mains"),
             _told("heat", readings.temperature_c, "the processor has {:.0f} C", "no sensor of the processor is found"),
             self._input_told(news, readings, why_not),
@@ -156,6 +157,10 @@ class Sensors:
 
 def _told(name: str, value: object, words: str, otherwise: str) -> Told:
     return (name, False, otherwise) if value is None else (name, True, words.format(value))
+
+
+def _size_words(amount: int | None) -> str | None:
+    return None if amount is None else mebibytes_text(amount)
 
 
 def _power_words(readings: Readings) -> str | None:

@@ -148,7 +148,7 @@ class IdleSupervisor:
     def _no_room(self) -> str:
         """Why no second job may begin beside one that runs; empty when there is room."""
         free, keep = self.readings.disk_free_mb, self._with.policy.settings.keep_disk_free_mb
-        return "" if free is None or free >= keep else f"only {free} MB of disk free ({keep} are kept for its owner)"
+        return "" if free is None or free >= keep else f"only {free} MiB of disk free ({keep} are kept for its owner)"
 
     async def _remember(self, effective_state: EffectiveState, now: float) -> None:
         before, self.effective_state = self.effective_state, effective_state

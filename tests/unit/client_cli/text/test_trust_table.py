@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
+from click.testing import CliRunner
 
 from axonp2p.client.storage.trust_book import KnownKey
-from axonp2p.errors import Ambiguous, NotFound
+from axonp2p.errors import Ambiguous, MalformedMessage, NotFound
+from client_cli.main import cli
 from client_cli.text.credits_table import whole_key
 from client_cli.text.trust_table import find_one, known_data, trust_text
 
@@ -50,3 +54,11 @@ def test_a_key_of_credits_may_be_named_or_begun() -> None:
     assert whole_key("q" * 52, names) == "q" * 52
     with pytest.raises(Ambiguous, match="w matches 2 keys"):
         whole_key("w", names)
+
+
+def test_a_file_that_is_no_evidence_is_told_with_where_evidence_is(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("x")
+    error = CliRunner().invoke(cli, ["verdict", str(tmp_path / "file"), "--home", str(tmp_path)]).exception
+    assert isinstance(error, MalformedMessage)
+    assert error.message == f"{tmp_path / 'file'} is no evidence of a conviction"
+    assert "axon trust --ask ID --into DIR" in error.fix

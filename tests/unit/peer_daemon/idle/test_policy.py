@@ -65,9 +65,9 @@ def test_a_free_machine_works_at_once() -> None:
         ({"full_screen": True}, "wait: a program keeps the screen for itself"),
         ({"temperature_c": 93.2}, "wait: too hot: 93 C (limit 90)"),
         ({"metered": True}, "wait: the network costs by the byte"),
-        ({"memory_free_mb": 310}, "hand back: only 310 MB of memory free (512 are kept for you)"),
+        ({"memory_free_mb": 310}, "hand back: only 310 MiB of memory free (512 are kept for you)"),
         ({"memory_pressure": 35.0}, "hand back: programs wait for memory 35 % of the time (limit 20 %)"),
-        ({"disk_free_mb": 200}, "hand back: only 200 MB of disk free (1024 are kept for you)"),
+        ({"disk_free_mb": 200}, "hand back: only 200 MiB of disk free (1024 are kept for you)"),
     ],
 )
 def test_what_stops_jobs_at_once(seen: dict[str, Any], said: str) -> None:
@@ -114,7 +114,7 @@ def test_just_below_the_limit_is_not_quiet() -> None:
     machine.look(600, temperature_c=95.0)
     assert machine.says(60, temperature_c=87.0) == "wait: still hot: 87 C (jobs go on at 85)"
     assert machine.says(60, memory_free_mb=600) == (
-        "wait: only 600 MB of memory free (512 are kept for you, jobs go on at 768)"
+        "wait: only 600 MiB of memory free (512 are kept for you, jobs go on at 768)"
     )
     assert machine.look(301).act is Act.RUN
 
@@ -178,13 +178,13 @@ def test_jobs_over_the_memory_lent_while_somebody_is_there() -> None:
     machine = Machine(in_use=UseRules(memory_mb=2048))
     assert machine.look(workers_memory_mb=3100).act is Act.RUN
     assert machine.says(workers_memory_mb=3100, input_idle_s=1.0) == (
-        "hand back: jobs use 3100 MB of memory, and 2048 are lent while somebody uses this machine"
+        "hand back: jobs use 3100 MiB of memory, and 2048 are lent while somebody uses this machine"
     )
 
 
 def test_a_full_disk_keeps_jobs_from_beginning_and_stops_none_that_has_its_room() -> None:
     assert Machine().look(disk_free_mb=512).act is Act.RUN
-    assert Machine(working=False).says(disk_free_mb=512) == "wait: only 512 MB of disk free (1024 are kept for you)"
+    assert Machine(working=False).says(disk_free_mb=512) == "wait: only 512 MiB of disk free (1024 are kept for you)"
 
 
 def test_hours() -> None:

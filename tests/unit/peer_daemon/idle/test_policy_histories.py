@@ -133,7 +133,7 @@ def test_sentences_name_the_figures_of_the_look(history: History) -> None:
         if found := re.match(r"another program uses (\d+) % CPU", sentence):
             assert int(found[1]) == round(100 * reading.others_cpu)
             assert all(name in sentence for name in reading.busiest)
-        elif found := re.match(r"only (\d+) MB of (memory|disk) free", sentence):
+        elif found := re.match(r"only (\d+) MiB of (memory|disk) free", sentence):
             assert int(found[1]) == (reading.memory_free_mb if found[2] == "memory" else reading.disk_free_mb)
         elif found := re.match(r"(?:too|still) hot: (\d+) C", sentence):
             assert int(found[1]) == reading.temperature_c

@@ -98,7 +98,7 @@ def test_a_terminal_tells_of_somebody_and_only_without_a_desktop_of_nobody(machi
 def test_what_can_be_read_is_told_in_words(machine: FakeRoot) -> None:
     looker = Looker(machine, IdleSettings())
     told = {name: (here, sentence) for name, here, sentence in looker.sensors.what_can_be_read()}
-    assert told["memory"] == (True, "8000 MB free")
+    assert told["memory"] == (True, "7.81 GiB free")
     assert told["power"] == (False, "this machine does not tell; it counts as on the mains")
     assert told["keyboard and mouse"] == (
         False,
