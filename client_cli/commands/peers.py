@@ -19,7 +19,12 @@ from client_cli.options import trackers as trackers_option
     help="Only peers that offer this, as [need] in job.toml has it: cores=4, memory='8 GiB', packages='torch>=2', "
     "datasets=NAME, upload='10 Mbit', uptime='2 h' ...; may be given more than once.",
 )
-@click.option("--table", "wide", is_flag=True, help="Every capability and the addresses too; more tables below each other where the terminal is narrow.")
+@click.option(
+    "--table",
+    "wide",
+    is_flag=True,
+    help="Every capability and the addresses too; more tables below each other where the terminal is narrow.",
+)
 @click.option("--watch", is_flag=True, help="Look again and again, until Ctrl-C.")
 @trackers_option
 @common

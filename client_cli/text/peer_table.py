@@ -96,7 +96,9 @@ def _peers(peers: Sequence[SeenPeer], marks: Mapping[str, str], fitting: int, wi
 def _fitted(heads: Sequence[str], rows: Sequence[Sequence[str]], width: int | None) -> str:
     """One table, or several below each other that each begin with the first column: who it is."""
     if width is not None:
-        rows = [[cell if len(cell) <= _MOST_IN_CELL else f"{cell[: _MOST_IN_CELL - 1]}…" for cell in row] for row in rows]
+        rows = [
+            [cell if len(cell) <= _MOST_IN_CELL else f"{cell[: _MOST_IN_CELL - 1]}…" for cell in row] for row in rows
+        ]
     widths = [max(len(line[index]) for line in [heads, *rows]) for index in range(len(heads))]
     parts: list[list[int]] = [[0]]
     for index in range(1, len(heads)):
@@ -121,7 +123,9 @@ def _packages(peers: Sequence[SeenPeer], width: int | None) -> str:
         told = ", ".join(f"{name} {version}" for name, version in sorted(peer.offer.packages.items()))
         alike.setdefault(told or "none that it names", []).append(peer.name)
     lines = [f"packages of {', '.join(names)}: {told}" for told, names in alike.items()]
-    return "\n".join(textwrap.fill(line, width, subsequent_indent="  ", break_on_hyphens=False) if width else line for line in lines)
+    return "\n".join(
+        textwrap.fill(line, width, subsequent_indent="  ", break_on_hyphens=False) if width else line for line in lines
+    )
 
 
 def _line(peer: SeenPeer, marks: Mapping[str, str]) -> list[str]:

@@ -20,7 +20,9 @@ from peer_daemon.options import with_home
 @click.option("--listen", metavar="HOST:PORT", help="What clients and other peers dial.  [0.0.0.0:7071]")
 @click.option("--name", help="What people see.  [made from the key]")
 @click.option("--cores", type=click.IntRange(min=1), help="Cores for each job.  [half of them]")
-@click.option("--memory", "memory_mb", type=Size(), help="Memory for each job, such as 4GiB, 4GB, or 512 for MiB.  [half]")
+@click.option(
+    "--memory", "memory_mb", type=Size(), help="Memory for each job, such as 4GiB, 4GB, or 512 for MiB.  [half]"
+)
 @click.option("--slots", type=click.IntRange(1, 64), help="Jobs at a time.  [1]")
 @click.option(
     "--others-cpu",

@@ -135,7 +135,12 @@ class Sensors:
         why_not = self._desktop.why_not or "no service on this machine's bus tells"
         return [
             ("other programs' CPU", True, "read from /proc/stat"),
-            _told("memory", _size_words(readings.memory_free_mb), "{} free", "the kernel does not tell; jobs' own limits hold"),
+            _told(
+                "memory",
+                _size_words(readings.memory_free_mb),
+                "{} free",
+                "the kernel does not tell; jobs' own limits hold",
+            ),
             _told(
                 "memory pressure", readings.memory_pressure, "{:.0f} %", "the kernel does not tell; free memory is used"
             ),

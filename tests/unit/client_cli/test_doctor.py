@@ -12,6 +12,10 @@ import pytest
 from axonp2p.findings import Check, FindingState, broken, report_data, report_text
 from client_cli.doctor.checks import checks_of, groups_of
 from client_cli.doctor.facts import ClientFacts, ClientMachineFacts, ClientTrackerFacts, DhtFacts, LogFacts
+from peer_daemon.doctor import checks as peer_checks
+from peer_daemon.doctor.facts import ContainFacts, MachineFacts, PeerFacts, PortFacts, Trouble
+from peer_daemon.lending.offer import MeasuredMachine
+from peer_daemon.setup.probe import computer_text
 
 MACHINE = ClientMachineFacts(
     home="/h",
@@ -226,3 +230,17 @@ def test_what_the_logs_show(logs: LogFacts, state: FindingState, words: str) -> 
 
 def test_a_new_log_that_has_everything_again_is_no_trouble() -> None:
     assert wrong(checks(tracker("a:1"), logs=LogFacts(entries={"a:1": 70}, anew={"a:1": (70, 70)}))) == []
+
+
+def test_the_memory_of_one_machine_is_named_alike_by_every_program() -> None:
+    memory_mb, disk_mb = 24_076, 78_700
+    client = dataclasses.replace(MACHINE, memory_mb=memory_mb, disk_free_mb=disk_mb)
+    (room,) = [check.text for check in checks(tracker("a:1"), machine=client) if check.name == "room"]
+    seen = MachineFacts("/h", {"python": "3"}, Trouble(), Trouble(), disk_mb, 1024, memory_mb, cores=2)
+    contain = ContainFacts("", "held", Trouble(), 6, "idle", "")
+    peer = PeerFacts(seen, contain, [], PortFacts("0.0.0.0:7071", ""), [])
+    (of_peer,) = [check.text for check in peer_checks.checks_of(peer) if check.name == "room"]
+    of_setup = computer_text(MeasuredMachine(2, memory_mb, disk_mb, 0.0, "3.11", {}))
+    for text in (room, of_peer, of_setup):
+        assert "23.5 GiB memory" in text
+        assert "76.8 GiB free" in text

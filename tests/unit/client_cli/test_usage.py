@@ -81,7 +81,10 @@ def test_wrong_usage_is_shown_with_the_usage_to_people(
     assert capsys.readouterr().err.startswith("Usage: axon submit")
 
 
-@pytest.mark.parametrize("words", [["client_cli.main", "version"], ["peer_daemon.main", "service", "install", "--print"]])
+@pytest.mark.parametrize(
+    "words",
+    [["client_cli.main", "version"], ["client_cli.main", "-h"], ["peer_daemon.main", "service", "install", "--print"]],
+)
 def test_a_reader_that_went_away_ends_the_program_with_141(words: list[str]) -> None:
     reading, writing = os.pipe()
     os.close(reading)

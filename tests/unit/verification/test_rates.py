@@ -86,7 +86,7 @@ def test_legs_are_cut_short_and_longer_where_memory_is(values, steps, every, cut
 def test_what_does_not_fit_is_said_with_what_would():
     large = cut_for(100_000_000, 10, 10, GIB)
     assert large.every == 0
-    assert "memory = \"18311 MiB\"" in large.why_not
+    assert 'memory = "18311 MiB"' in large.why_not
     assert cut_for(100_000_000, 10, 10, 18_400 * 2**20).every == 10
     many = cut_for(1000, 200, 2, GIB)
     assert many.every == 0

@@ -61,7 +61,8 @@ def test_no_times(text):
 
 
 @pytest.mark.parametrize(
-    ("text", "size"), [("4GiB", 4096), ("4 gb", 3815), ("512", 512), ("512MB", 488), ("1.5G", 1536), ("1TiB", 1024**2), ("1 mb", 1)]
+    ("text", "size"),
+    [("4GiB", 4096), ("4 gb", 3815), ("512", 512), ("512MB", 488), ("1.5G", 1536), ("1TiB", 1024**2), ("1 mb", 1)],
 )
 def test_sizes_as_people_write_them(text, size):
     assert mebibytes_of(text) == size

@@ -9,7 +9,7 @@ import pytest
 
 from axonp2p.findings import Check, FindingState
 from axonp2p.sandbox.gpu_access import DriverFiles
-from peer_daemon.gpus.gpu_lending import checks_of_gpus, lendable, why_no_power_limit
+from peer_daemon.gpus.gpu_lending import checks_of_gpus, gpu_words, lendable, why_no_power_limit
 from peer_daemon.gpus.seen_gpus import SeenGpu, SeenGpus
 
 CARD = SeenGpu("GPU-1", "NVIDIA RTX 4090", 24_564, "8.9", minor=0)
@@ -29,7 +29,9 @@ def told(seen: SeenGpus, *, allowed: bool) -> list[Check]:
 def test_all_cards_are_lent_once_their_owner_allows_it() -> None:
     assert lendable(SEEN) == [CARD, OTHER]
     (line,) = told(SEEN, allowed=True)
-    assert line.text == "NVIDIA RTX 4090 with 24 GiB, NVIDIA RTX 3060 with 12 GiB (driver 580.1), 2 jobs at a time: lent"
+    assert (
+        line.text == "NVIDIA RTX 4090 with 23.9 GiB, NVIDIA RTX 3060 with 12 GiB (driver 580.1), 2 jobs at a time: lent"
+    )
 
 
 def test_an_owner_who_did_not_allow_it_hears_how() -> None:
@@ -89,3 +91,27 @@ def test_a_power_limit_that_only_root_may_set_is_said() -> None:
     lines = list(checks_of_gpus(SEEN, allowed=True, no_power_limit=why_no_power_limit(70, root=False)))
     assert lines[1].text == "gpu-power-percent = 70 holds only where axon-peer runs as root"
     assert lines[1].fix.startswith("sudo nvidia-smi -pl WATTS")
+
+
+@pytest.mark.parametrize(
+    ("seen", "words"),
+    [
+        (SEEN, "NVIDIA RTX 4090, NVIDIA RTX 3060"),
+        (
+            replace(SEEN, cards=(CARD,), torch_cuda=""),
+            "NVIDIA RTX 4090 with 23.9 GiB (cannot be lent: the installed torch computes on processors alone)",
+        ),
+        (
+            SeenGpus(unseen="pynvml is not installed, so GPUs were not looked for", unseen_fix="pip install it"),
+            "no GPU to lend (pynvml is not installed, so GPUs were not looked for)",
+        ),
+        (
+            SeenGpus(others=("an AMD card (ROCm)",)),
+            "an AMD card (ROCm) (cannot be lent: jobs compute on NVIDIA's cards and on processors only)",
+        ),
+    ],
+)
+def test_setup_says_of_each_gpu_whether_it_can_be_lent_and_why_none_was_seen(seen: SeenGpus, words: str) -> None:
+    assert gpu_words(seen) == words
+    (line, *_) = told(seen, allowed=False)
+    assert line.name == "gpu"  # the doctor has a line in each of these cases

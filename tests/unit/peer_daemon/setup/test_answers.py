@@ -57,7 +57,8 @@ def test_how_much(text, meant):
 
 
 @pytest.mark.parametrize(
-    "text", ["9 cores", "0 cores", "32 GiB memory", "200 GiB disk", "much", "1 GiB, 1 GiB, 1 GiB", "150 %", "2 cores 4 GiB"]
+    "text",
+    ["9 cores", "0 cores", "32 GiB memory", "200 GiB disk", "much", "1 GiB, 1 GiB, 1 GiB", "150 %", "2 cores 4 GiB"],
 )
 def test_more_than_there_is_or_nothing_that_is_understood(text):
     with pytest.raises(SettingsError) as raised:
