@@ -1,7 +1,7 @@
 """Text that all programs write and read alike: counts, amounts with their units, and tables. Pure.
 
-GB are powers of 1000 and GiB powers of 1024, wherever either is written. Memory and disk of machines are told in GiB, as
-their systems count them; files, and what travels, in GB.
+GB are powers of 1000 and GiB powers of 1024, wherever either is written. Memory and disk of machines are told in GiB,
+as their systems count them; files, and what travels, in GB.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _RATES = {"": 1.0, "kbit": 1e-3, "kbps": 1e-3, "mbit": 1.0, "mbps": 1.0, "gbit":
 _SPANS = {"ms": 0.001, "s": 1, "m": 60, "min": 60, "h": 3600, "d": 86400}
 
 AmountUnit = Literal["MiB", "Mbit/s", "ms", "s", "min", "d"]
-"""In which a setting, or a key of job.toml, is kept; what people write for it has a unit, or is a number of this one."""
+"""In which a setting, or a key of job.toml, is kept; people write its unit, or a number of this one."""
 
 
 def plural(count: int, noun: str) -> str:

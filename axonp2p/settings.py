@@ -18,7 +18,6 @@ import platformdirs
 from axonp2p.errors import SettingsError
 from axonp2p.settings_check import add_environment, checked_file
 
-
 Mebibytes = Annotated[int, msgspec.Meta(extra={"unit": "MiB"})]
 Mbits = Annotated[int, msgspec.Meta(extra={"unit": "Mbit/s"})]
 Rate = Annotated[float, msgspec.Meta(extra={"unit": "Mbit/s"})]

@@ -71,8 +71,8 @@ class KindLines:
     bar: Callable[[Shown, Event], Shown]
     """What the bar shows after an event."""
     again: Callable[[Event, Event], str | None] = lambda _before, _event: None
-    """The line of an event after the last one of its type that had a line: shortly what changed, empty where nobody cares;
-    None: as if it were the first."""
+    """The line of an event after the last one of its type that had a line: shortly what changed, empty where nobody
+    cares; None: as if it were the first."""
 
 
 @dataclass(frozen=True)

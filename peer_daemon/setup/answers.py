@@ -10,10 +10,10 @@ import tomllib
 from dataclasses import dataclass
 
 from axonp2p.errors import SettingsError
+from axonp2p.plain_text import mebibytes_of, mebibytes_text
 from axonp2p.settings import PeerSettings
 from axonp2p.settings_file import rewritten
 from axonp2p.transport.address import PinnedAddress
-from axonp2p.plain_text import mebibytes_of, mebibytes_text
 from peer_daemon.idle.hours import Hours
 from peer_daemon.lending.offer import MeasuredMachine, check_fits
 

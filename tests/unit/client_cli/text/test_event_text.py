@@ -13,8 +13,8 @@ from axonp2p.client.events import events
 from axonp2p.kinds.run import events as run_events
 from axonp2p.kinds.train import check_events
 from axonp2p.kinds.train import events as train_events
-from client_cli.text.event_text import after as after_of_kind
 from client_cli.text.event_text import JobLines, doing_now, line_of, line_without_bar, standing_still
+from client_cli.text.event_text import after as after_of_kind
 from client_cli.text.kind_text import Shown, text_of
 from client_cli.watching.bar import Bar, picture
 from client_cli.watching.progress import PlainLines, progress_on
