@@ -79,7 +79,7 @@ def packed(text: str, width: int, most: int) -> list[str]:
                 lines[-1] = whole
             else:
                 lines.append(piece)
-    return [*lines[: most - 1], APART.join(lines[most - 1 :])] if len(lines) > most else lines
+    return [*lines[: most - 1], " ".join(lines[most - 1 :])] if len(lines) > most else lines
 
 
 def pairs(values: Mapping[str, str], *, indent: str = "") -> str:

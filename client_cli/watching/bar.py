@@ -21,7 +21,9 @@ from client_cli.text.render import packed
 
 BAR_WIDTH = 28
 LEAST_BAR_WIDTH = 6
-MOST_LINES = 3
+_BLANKS = 3
+"""One behind each of the three."""
+MOST_LINES = 4
 """Of each fact below the bar, on a narrow terminal."""
 
 
@@ -73,7 +75,7 @@ def picture(shown: Shown, now: float, width: int) -> Group:
     if not shown.doing:
         return Group()
     doing, headline = doing_now(shown, now), shown.headline
-    left = min(BAR_WIDTH, width - len(doing) - len(headline) - 2)
+    left = min(BAR_WIDTH, width - len(doing) - len(headline) - _BLANKS)
     row = Table.grid(padding=(0, 1))
     if left >= LEAST_BAR_WIDTH:
         bar = ProgressBar(total=shown.units or 1, completed=shown.done, width=left)
