@@ -23,7 +23,7 @@ _MOST_IN_CELL = 40
 def survey_text(survey: Survey, *, wide: bool, width: int | None = None) -> str:
     """The tables; `wide` shows every capability and the addresses too.
 
-    On a terminal of `width` columns a table that is wider goes on below, each part with its peers; None: for a pipe,
+    On a terminal of `width` columns a wider table continues below, each part with its peers; None: for a pipe,
     where a line is a peer.
     """
     marks = marks_of(survey.answers)
