@@ -75,6 +75,8 @@ class PeerSettings(_Section, frozen=True):
     """How many jobs at a time."""
     kinds: list[str] = []
     """Which kinds of job may run here, such as "train"; empty: all."""
+    standby: bool = True
+    """Whether a worker that has loaded PyTorch, and nothing of a job, waits for the next one: some 150 MiB."""
     priority: str = "idle"
     """When jobs have their turn beside other programs: "idle" (when none wants one), "low" or "normal"."""
     wheels: str = "any"

@@ -15,6 +15,7 @@ from axonp2p.errors import SettingsError
 from axonp2p.identity.certificate import Certificate, make_certificate
 from axonp2p.identity.key_file import load_or_create_key
 from axonp2p.identity.peer_id import short
+from axonp2p.jobs.kinds import KINDS
 from axonp2p.logs import get_logger
 from axonp2p.peers.capability import Capability
 from axonp2p.sandbox.child import why_no_sandbox
@@ -48,8 +49,9 @@ from peer_daemon.earnings.log_looker import LogLooker
 from peer_daemon.earnings.proofs import Proofs
 from peer_daemon.earnings.receipts_book import ReceiptsBook
 from peer_daemon.earnings.receipts_courier import ReceiptsCourier
-from peer_daemon.execution.lease_context import LeaseContext
+from peer_daemon.execution.lease_context import LeaseContext, usual_limits
 from peer_daemon.execution.running_leases import RunningLeases
+from peer_daemon.execution.standby import StandbyWorkers
 from peer_daemon.lending.hardware import look_at_machine
 from peer_daemon.lending.lease_file import interrupted_leases, keep_leases
 from peer_daemon.lending.leases import Leases
@@ -113,7 +115,7 @@ class Peer:
         self._make_door(offer, certificate)
         self._leases.gpus.gpus = tuple(lent_gpus(machine, self._limits))
         self._parts = self._presence.parts = self._make_parts()
-        lent = Lent(machine, self._lending, self._leases, self._running_leases, self._book)
+        lent = Lent(machine, self._lending, self._leases, self._running_leases, self._standby, self._book)
         self._owner = OwnerSide(
             self._home,
             self._settings,
@@ -197,6 +199,12 @@ class Peer:
         upload = settings.upload_limit_mbit * BYTES_A_MBIT
         download = settings.download_limit_mbit * BYTES_A_MBIT
         self._dials = self._lines.dials = DialPolicy(self._own.hosts)
+        self._standby = StandbyWorkers(
+            self._home / "jobs",
+            next((kind.worker for kind in KINDS.values() if kind.stands_by and kind.name in offer.kinds), ""),
+            usual_limits(offer, priority_of(settings)),
+            clock,
+        )
         context = LeaseContext(
             self._key,
             clock,
@@ -209,10 +217,11 @@ class Peer:
             line=LineWatch(upload, download),
             kept=KeptBundles(self._home / "jobs", settings.disk_mb * 2**20),
             wheels=open_wheels(self._home, settings),
+            start_worker=self._standby,
             priority=priority_of(settings),
             datasets=datasets,
         )
-        self._running_leases = RunningLeases()
+        self._running_leases = RunningLeases(self._standby)
         self._door = SessionRouter(leases, context, self._running_leases, clock, self._slots_changed, self._noted)
         app = web.Application()
         add_ping(app)

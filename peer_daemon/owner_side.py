@@ -18,6 +18,7 @@ from peer_daemon.control.server import ControlDoor
 from peer_daemon.control.status import LedgerNow, NetworkNow
 from peer_daemon.earnings.receipts_book import ReceiptsBook
 from peer_daemon.execution.running_leases import RunningLeases
+from peer_daemon.execution.standby import StandbyWorkers
 from peer_daemon.history.book import HistoryBook
 from peer_daemon.idle.policy import IdlePolicy
 from peer_daemon.idle.read_idle_settings import idle_settings_of
@@ -46,6 +47,7 @@ class Lent:
     lending: Lending
     leases: Leases
     running_leases: RunningLeases
+    standby: StandbyWorkers
     book: ReceiptsBook
 
 
@@ -80,6 +82,7 @@ class OwnerSide:
             lending=lent.lending,
             clock=clock,
             gpu_watch=GpuWatch(lent.leases.gpus, lent.running_leases, clock),
+            standby=lent.standby,
             offer_changed=announce,
         )
         self.idle_supervisor = IdleSupervisor(self._supervised, lent.lending.lasting.refuses)
@@ -116,7 +119,11 @@ class OwnerSide:
 
     def tasks(self) -> dict[str, Callable[[], Awaitable[None]]]:
         """What runs until it is cancelled, by a name for people."""
-        return {"minding the machine": self.idle_supervisor.run, "trying the sandbox": self._try_sandbox}
+        return {
+            "minding the machine": self.idle_supervisor.run,
+            "trying the sandbox": self._try_sandbox,
+            "having a worker stand by": self._lent.standby.run,
+        }
 
     async def stop(self) -> None:
         """Close the page and the door, and write down the end."""

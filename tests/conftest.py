@@ -17,11 +17,13 @@ def pytest_configure(config: pytest.Config) -> None:
 
     Workers come after all else on a machine, as long as their owner does not say otherwise: beside tests that compute,
     or any other busy program, they would hardly get to start. Nor do two that compute keep each other's threads
-    spinning (measured: 125 seconds for what takes 20 alone). And a shell that starts tests in the background has them
+    spinning (measured: 125 seconds for what takes 20 alone). No daemon loads torch for a job that may
+    never come. And a shell that starts tests in the background has them
     ignore Ctrl-C, which all programs that they start would inherit.
     """
     signal.signal(signal.SIGINT, signal.default_int_handler)
     os.environ.setdefault("AXON_PEER_PRIORITY", "low")
+    os.environ.setdefault("AXON_PEER_STANDBY", "false")
     if hasattr(config, "workerinput"):
         os.environ["OMP_NUM_THREADS"] = "1"  # torch is imported later
         os.setsid()

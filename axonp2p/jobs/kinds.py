@@ -49,6 +49,8 @@ class JobKind:
     """The field of job.json that counts the units of its work that are done; empty: none does."""
     unit: str = "unit"
     """What is counted."""
+    stands_by: bool = False
+    """Whether its worker takes so long to load that one is started before there is a lease for it."""
     executes: bool = False
     """Whether programs of the bundle may be executed in the sandbox."""
 
@@ -70,6 +72,7 @@ KINDS: dict[str, JobKind] = {
             write_round="axonp2p.kinds.train.kept.model_files:write_round",
             counter="round",
             unit="round",
+            stands_by=True,
         ),
         JobKind(
             name="run",

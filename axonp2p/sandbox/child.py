@@ -10,7 +10,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
@@ -21,6 +21,7 @@ from axonp2p.sandbox.environment import closed_to_others, find_environment
 from axonp2p.sandbox.launch import Launched, find_bubblewrap, launch, made_up_files
 from axonp2p.sandbox.limits import Limits
 from axonp2p.sandbox.log import LEAST_PAUSE_S, READ_AT_ONCE, BoundedLog, LogPace
+from axonp2p.sandbox.messages import StandBy
 from axonp2p.sandbox.walls.command_line import Descriptors, bubblewrap_command
 from axonp2p.sandbox.walls.diagnosis import Kernel, why_it_failed
 from axonp2p.sandbox.walls.drop_privileges import choose_user
@@ -101,6 +102,20 @@ class SandboxedWorker:
     async def thaw(self) -> None:
         """Let its processes go on."""
         await asyncio.to_thread(self._watch.freezer.thaw)
+
+    async def stand_by(self) -> None:
+        """Have it load what it is made of, and wait for its `Start`. Raises `Unreachable`."""
+        await self.channel.send(StandBy(cores=self._limits.cores))
+        self._watch.rest(True)
+
+    def bind(self, memory_mb: int) -> None:
+        """It stood by, and works for a lease with this memory from now on; all other limits stay. Raises `OSError`."""
+        limits = replace(self._limits, memory_mb=memory_mb)
+        if self._group is not None:
+            self._group.limit(limits)
+        self._limits = self._watch.limits = limits
+        self._watch.rest(False)
+        self.started = time.monotonic()
 
     def hold_to(self, cores: int) -> None:
         """Let all its threads run on so many cores only, from now on and until this is called again.

@@ -21,7 +21,7 @@ from collections.abc import Callable
 
 from axonp2p.errors import AxonError, MalformedMessage, MessageTooLarge, Unreachable
 from axonp2p.sandbox.limits import kernel_limits
-from axonp2p.sandbox.messages import FromWorkerMessage, Start, ToWorkerMessage
+from axonp2p.sandbox.messages import FromWorkerMessage, StandBy, Start, ToWorkerMessage
 from axonp2p.sandbox.walls.landlock import restrict_self
 from axonp2p.wire.codec import decode
 from axonp2p.wire.frame import FRAME_LIMIT, HEADER_LIMIT, frame_head, split_frame
@@ -86,11 +86,16 @@ class Inside:
         return data
 
 
-def serve_daemon(serve: Callable[[Inside, Start], None]) -> None:
+def _loads_nothing(cores: int) -> None:
+    pass
+
+
+def serve_daemon(serve: Callable[[Inside, Start], None], load: Callable[[int], None] = _loads_nothing) -> None:
     """The whole of a worker's program: until the daemon closes the channel, or with exit code 3 for its nonsense.
 
-    `serve` is called with the channel and the daemon's first message, once its limits are laid on this process. It ends
-    by raising what ended the channel, or `MalformedMessage`.
+    `serve` is called with the channel and the daemon's `Start`, once its limits are laid on this process. It ends by
+    raising what ended the channel, or `MalformedMessage`. `load` is called before it, with a number of cores, to load
+    libraries and nothing of a job: on `StandBy`, before anybody knows of a lease, or else after `Start`.
     """
     # The job's log is read while the job runs.
     for stream in (sys.stdout, sys.stderr):
@@ -98,11 +103,18 @@ def serve_daemon(serve: Callable[[Inside, Start], None]) -> None:
             stream.reconfigure(line_buffering=True, errors="replace")
     inside = Inside(int(sys.argv[1]))
     try:
-        start, _ = inside.receive()
-        if not isinstance(start, Start):
-            raise MalformedMessage(f"{type(start).__name__} before Start")
-        apply_limits(start)
-        serve(inside, start)
+        message, _ = inside.receive()
+        stood_by = isinstance(message, StandBy)
+        if isinstance(message, StandBy):
+            restrict_self(executes=False)  # what it loads may start threads, for which a later call would not count
+            load(message.cores)
+            message, _ = inside.receive()
+        if not isinstance(message, Start) or (stood_by and (message.executes or message.devices)):
+            raise MalformedMessage(f"{type(message).__name__} before Start, or one that no worker can stand by for")
+        apply_limits(message)
+        if not stood_by:
+            load(message.cores)
+        serve(inside, message)
     except Unreachable:
         return
     except AxonError as error:

@@ -16,6 +16,17 @@ from axonp2p.wire.ranks import Rank
 DevicePath = Annotated[str, msgspec.Meta(max_length=32, pattern=r"^/dev/nvidia(ctl|-uvm|[0-9]{1,3})\Z")]
 
 
+class StandBy(Message, tag=True, frozen=True):
+    """Daemon to worker, before its `Start` and instead of nothing: no lease is known yet, but load what takes long.
+
+    The worker first closes itself off from files, as it does on `Start`, so its lease can have neither programs of the
+    bundle that may be executed nor a GPU.
+    """
+
+    cores: Cores
+    """That the lease will have."""
+
+
 class Start(Message, tag=True, frozen=True):
     """Daemon to worker, first: the limits that it must lay on itself before a stranger's code runs."""
 
@@ -88,5 +99,5 @@ class MayTell(Message, tag=True, frozen=True):
     """Added to what that member may still be told."""
 
 
-ToWorkerMessage = Start | BundleReady | Control | FromMember | MayTell
+ToWorkerMessage = StandBy | Start | BundleReady | Control | FromMember | MayTell
 FromWorkerMessage = Started | Control | ToMember

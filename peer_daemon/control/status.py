@@ -57,6 +57,8 @@ class MachineNow(Told, frozen=True, kw_only=True):
     input_idle_s: float | None = None
     gpus: list[str] = []
     """A sentence for each card that is seen: lent, or why not."""
+    standby_mb: int = 0
+    """What a worker that waits for the next job holds, in MiB; 0: none waits."""
 
 
 class LimitsNow(Told, frozen=True, kw_only=True):

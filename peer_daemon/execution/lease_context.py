@@ -10,6 +10,8 @@ from typing import Protocol
 from axonp2p.clock import Clock
 from axonp2p.identity.keys import PrivateKey
 from axonp2p.jobs.kinds import KINDS
+from axonp2p.jobs.spec import NeedSpec
+from axonp2p.peers.capability import Capability
 from axonp2p.sandbox.channel import WorkerChannel
 from axonp2p.sandbox.child import Usage, WorkerEnd, start_worker
 from axonp2p.sandbox.limits import Limits, Priority, scratch_within
@@ -42,6 +44,14 @@ def limits_of(lease: LentSlot, priority: Priority) -> Limits:
         priority=priority,
         gpu=lease.gpu,
     )
+
+
+def usual_limits(offer: Capability, priority: Priority) -> Limits:
+    """What it allows under the lease of a job whose [need] says nothing of cores and memory."""
+    need = NeedSpec(peers=1)
+    memory_mb = min(need.memory, offer.memory_mb)
+    scratch_mb = scratch_within(offer.disk_mb, memory_mb)
+    return Limits(cores=need.cores, memory_mb=memory_mb, scratch_mb=scratch_mb, priority=priority)
 
 
 class RunningWorker(Protocol):

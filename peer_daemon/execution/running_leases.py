@@ -5,7 +5,9 @@ from __future__ import annotations
 import asyncio
 import os
 from dataclasses import dataclass
+from typing import Protocol
 
+from axonp2p.sandbox.child import Usage
 from peer_daemon.execution.job_runner import JobRunner
 
 
@@ -17,10 +19,20 @@ class Used:
     memory_mb: int
 
 
+class Standby(Protocol):
+    """As much of `StandbyWorkers` as is needed here."""
+
+    @property
+    def pids(self) -> list[int]: ...
+    def usage(self) -> Usage: ...
+
+
 class RunningLeases:
     """The runners of one daemon. Who comes while all stand still stands still too."""
 
-    def __init__(self) -> None:
+    def __init__(self, standby: Standby | None = None) -> None:
+        """What `standby` uses is theirs as well."""
+        self._standby = standby
         self._runners: dict[str, JobRunner] = {}
         self._idle: set[str] = set()
         self._still_because = ""
@@ -78,10 +90,11 @@ class RunningLeases:
 
     def pids(self) -> list[int]:
         """The daemon's own process and the first of each worker."""
-        return [os.getpid(), *(runner.worker_pid for runner in self.runners if runner.worker_pid)]
+        standing = self._standby.pids if self._standby else []
+        return [os.getpid(), *standing, *(runner.worker_pid for runner in self.runners if runner.worker_pid)]
 
     def used(self) -> Used:
         """By all, those that have ended included."""
-        each = [runner.usage() for runner in self.runners]
+        each = [runner.usage() for runner in self.runners] + ([self._standby.usage()] if self._standby else [])
         cpu_seconds = self._ended_cpu_s + sum(one.cpu_seconds for one in each)
         return Used(cpu_seconds, sum(one.memory_bytes for one in each) // 2**20)

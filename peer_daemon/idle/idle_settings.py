@@ -37,5 +37,7 @@ class IdleSettings:
     keep_memory_free_mb: int = 512
     keep_disk_free_mb: int = 1024
     hand_back_s: float = 120.0
+    standby: bool = True
+    """Whether a worker may stand by for the next job."""
     in_use: UseRules = UseRules()
     not_in_use: UseRules = UseRules()

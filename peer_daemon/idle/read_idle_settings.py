@@ -36,6 +36,7 @@ def idle_settings_of(settings: PeerSettings) -> IdleSettings:
         keep_memory_free_mb=int(_bounded("keep-memory-free-mb", settings.keep_memory_free_mb, 0, _MAX_MB)),
         keep_disk_free_mb=int(_bounded("keep-disk-free-mb", settings.keep_disk_free_mb, 0, 1024 * _MAX_MB)),
         hand_back_s=60 * _bounded("hand-back-minutes", settings.hand_back_minutes, 0, 24 * 60),
+        standby=settings.standby,
         in_use=_use("in-use", settings.in_use),
         not_in_use=_use("not-in-use", settings.not_in_use),
     )

@@ -6,6 +6,8 @@ from dataclasses import dataclass, replace
 
 from peer_daemon.control.status import State
 from peer_daemon.idle.decision import Act, Decision, Why
+from peer_daemon.idle.idle_settings import IdleSettings
+from peer_daemon.idle.readings import Readings
 
 NOTHING_WANTED = "no job wants this machine now"
 
@@ -34,6 +36,23 @@ class EffectiveState:
     until: float | None = None
     for_clients: str = ""
     """Why no work runs, for the clients of jobs: nothing of what the owner does with the machine."""
+
+
+STANDBY_MB = 512
+"""A worker that stands by is started while so much more memory is free than the owner keeps, in MiB, and dropped when
+half of that is not."""
+
+
+def may_stand_by(state: EffectiveState, readings: Readings, settings: IdleSettings, *, free: int, stands: bool) -> bool:
+    """Whether a worker may wait for the next job. `free`: slots without one; `stands`: whether a worker waits now."""
+    room_mb = settings.keep_memory_free_mb + (STANDBY_MB // 2 if stands else STANDBY_MB)
+    return (
+        settings.standby
+        and state.takes_work
+        and free > 0
+        and not readings.on_battery
+        and (readings.memory_free_mb is None or readings.memory_free_mb >= room_mb)
+    )
 
 
 def effective_state_of(

@@ -15,13 +15,14 @@ from axonp2p.errors import AxonError
 from axonp2p.logs import get_logger
 from axonp2p.supervision import alone
 from peer_daemon.execution.running_leases import RunningLeases
+from peer_daemon.execution.standby import StandbyWorkers
 from peer_daemon.history.book import HistoryBook
 from peer_daemon.idle.decision import Act, Why
 from peer_daemon.idle.policy import IdlePolicy
 from peer_daemon.idle.readings import Readings
 from peer_daemon.idle.sensors import Sensors
 from peer_daemon.lending.lending import Lending
-from peer_daemon.owner.effective_state import EffectiveState, StandingOrders, effective_state_of
+from peer_daemon.owner.effective_state import EffectiveState, StandingOrders, effective_state_of, may_stand_by
 from peer_daemon.owner.gpu_watch import GpuWatch
 from peer_daemon.owner.orders import OrdersBook
 
@@ -50,6 +51,7 @@ class Supervised:
     lending: Lending
     clock: Clock
     gpu_watch: GpuWatch
+    standby: StandbyWorkers
     offer_changed: Callable[[], Awaitable[None]]
     """Others have to hear that this peer takes work again, or none, or that a slot is only held."""
 
@@ -112,6 +114,10 @@ class IdleSupervisor:
             decision, wanted, no_sandbox=self.no_sandbox, jobs=jobs, until_text=until_text
         )
         await self._follow(effective_state)
+        slots, stands = supervised.lending.lasting.slots, bool(supervised.standby.pids)
+        supervised.standby.follow(
+            may_stand_by(effective_state, self.readings, supervised.policy.settings, free=slots - jobs, stands=stands)
+        )
         await self._remember(effective_state, now)
         self.looks += 1
         async with self.looked:

@@ -86,7 +86,12 @@ class OwnerApi:
             findable=bool(network.address),
             now=now,
             jobs=[_job(runner, now, myself.machine.gpus) for runner in self._supervised.running_leases.runners],
-            machine=_machine(myself.machine, idle_supervisor.readings, lends_gpu=self._settings.gpu),
+            machine=_machine(
+                myself.machine,
+                idle_supervisor.readings,
+                lends_gpu=self._settings.gpu,
+                standby_mb=self._supervised.standby.usage().memory_bytes // 2**20,
+            ),
             limits=_limits(self._settings, self._supervised),
             credits=self._earnings.credits(now),
             done=self._earnings.done(),
@@ -154,7 +159,7 @@ def _job(runner: JobRunner, now: float, gpus: SeenGpus) -> JobNow:
     )
 
 
-def _machine(machine: MeasuredMachine, readings: Readings, *, lends_gpu: bool) -> MachineNow:
+def _machine(machine: MeasuredMachine, readings: Readings, *, lends_gpu: bool, standby_mb: int) -> MachineNow:
     gpus = checks_of_gpus(machine.gpus, allowed=lends_gpu) if machine.gpus.cards or machine.gpus.others else ()
     return MachineNow(
         cores=machine.cores,
@@ -167,6 +172,7 @@ def _machine(machine: MeasuredMachine, readings: Readings, *, lends_gpu: bool) -
         temperature_c=readings.temperature_c,
         input_idle_s=readings.input_idle_s,
         gpus=[check.text for check in gpus],
+        standby_mb=standby_mb,
     )
 
 

@@ -112,6 +112,8 @@ def _machine_text(machine: MachineNow) -> str:
     told = [f"other programs use {machine.others_cpu_percent:.0f} % CPU"]
     if machine.memory_free_mb is not None:
         told.append(f"{mebibytes(machine.memory_free_mb)} memory free")
+    if machine.standby_mb:
+        told.append(f"{mebibytes(machine.standby_mb)} held by a worker that waits for the next job")
     if machine.temperature_c is not None:
         told.append(f"{machine.temperature_c:.0f} C")
     if machine.on_battery is not None:

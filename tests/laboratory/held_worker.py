@@ -25,7 +25,7 @@ def main() -> None:
         prepare(threads)
         os.environ.update(settings)
 
-        from axonp2p.training import warm_up  # imports torch, which reads the variables
+        from axonp2p.training.worker import warm_up  # imports torch, which reads the variables
 
         plain = warm_up.use_threads
         warm_up.use_threads = lambda _: plain(threads)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 import shutil
 import subprocess
 import time
@@ -179,3 +180,40 @@ def test_the_only_machine_gives_the_state_before_it_goes_and_the_job_goes_on_ano
         until(home, lambda status: status.state == "ready", "it takes no work again")
         finished(person.begin("resume", left["job"], "--tracker", processes.tracker))
     assert len(named(events_of(person), "round_finished")) == 40
+
+
+def sandboxes(daemon: int) -> set[int]:
+    """Their first processes."""
+    return {
+        child.pid
+        for child in psutil.Process(daemon).children(recursive=True)
+        if child.name() == "bwrap" and child.status() != psutil.STATUS_ZOMBIE
+    }
+
+
+def test_a_worker_stands_by_for_the_job_and_goes_when_the_machine_is_wanted(tmp_path, person, monkeypatch):
+    monkeypatch.setenv("AXON_PEER_STANDBY", "true")
+    file = write_job(person.folder / "line", peers=1, rounds=10, pause=0.05) / "job.toml"
+    file.write_text(re.sub(r"memory = .*", 'memory = "1100 MB"', file.read_text()))
+    home = tmp_path / "otter"
+    with Processes(tmp_path) as processes:
+        processes.start_peers("otter")
+        daemon = processes.process("otter").pid
+        until(home, lambda status: status.machine.standby_mb > 100, "no worker has loaded torch")
+        standing = sandboxes(daemon)
+        job = submit(person, processes)
+        at_work = until(home, lambda status: any(each.round >= 2 for each in status.jobs), "no round was done")
+        assert at_work.machine.standby_mb == 0
+        assert sandboxes(daemon) == standing
+        finished(job)
+        until(home, lambda status: status.machine.standby_mb > 100, "none stands by after the job")
+        assert sandboxes(daemon).isdisjoint(standing)
+        asyncio.run(caller.pause(home, None))
+        until(home, lambda _: not sandboxes(daemon), "it holds memory that the owner wants")
+        asyncio.run(caller.resume(home))
+        until(home, lambda status: status.machine.standby_mb > 0, "none stands by after the pause")
+        left = sandboxes(daemon)
+        processes.kill("otter")
+        psutil.wait_procs([psutil.Process(pid) for pid in left if psutil.pid_exists(pid)], timeout=10)
+        assert not any(psutil.pid_exists(pid) for pid in left)
+        assert "Traceback" not in processes.output("otter")

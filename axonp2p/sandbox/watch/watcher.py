@@ -32,6 +32,8 @@ from axonp2p.sandbox.watch.worker_group import WorkerGroup
 INTERVAL_S = 0.1
 FROZEN_INTERVAL_S = 0.5
 """Who stands still needs fewer looks."""
+RESTING_INTERVAL_S = 5.0
+"""And fewer still while nothing but our own code runs, and waits."""
 _TICKS = os.sysconf("SC_CLK_TCK")
 
 
@@ -150,7 +152,8 @@ class Watch:
         self, first: InitProcess, limits: Limits, printed_bytes: Callable[[], int], group: WorkerGroup | None
     ) -> None:
         self._first = first
-        self._limits = limits
+        self.limits = limits
+        """Of which that of memory may change while it is watched."""
         self._printed_bytes = printed_bytes
         self._group = group
         self._verdict: LimitVerdict | None = None
@@ -158,7 +161,8 @@ class Watch:
         self.last = UsageSample()
         """What was seen at the last look."""
         self._held_to: frozenset[int] | None = None
-        self._enough = threading.Event()
+        self._enough, self._woken = threading.Event(), threading.Event()
+        self._rests, self._cpu_seconds = False, 0.0
         self.freezer = Freezer(first.pid, task_limit(limits.processes, limits.cores), group, self._evades)
         self._thread = threading.Thread(target=self._run, name=f"watch-{first.pid}", daemon=True)
 
@@ -166,9 +170,15 @@ class Watch:
         """Begin to watch."""
         self._thread.start()
 
+    def rest(self, wish: bool) -> None:
+        """Look seldom as long as they use no processor time, or often again and at once."""
+        self._rests = wish
+        self._woken.set()
+
     def stop(self) -> LimitVerdict | None:
         """Stop watching and say which limit was passed; blocks for a moment."""
         self._enough.set()
+        self._woken.set()
         self._thread.join()
         return self._verdict
 
@@ -179,12 +189,12 @@ class Watch:
 
     def pids(self) -> list[int]:
         """Its processes."""
-        return descendants(self._first.pid, task_limit(self._limits.processes, self._limits.cores))
+        return descendants(self._first.pid, task_limit(self.limits.processes, self.limits.cores))
 
     def _run(self) -> None:
-        sampler = Sampler(self._first.pid, self._limits, self._group)
+        sampler = Sampler(self._first.pid, self.limits, self._group)
         try:
-            while self._verdict is None and not self._enough.wait(self._interval()):
+            while self._verdict is None and not self._waited():
                 if found := self._judge(sampler):
                     self._verdict = found
                 self._keep(sampler.pids)
@@ -193,13 +203,18 @@ class Watch:
         finally:
             sampler.close()
 
-    def _interval(self) -> float:
-        return FROZEN_INTERVAL_S if self.freezer.frozen else INTERVAL_S
+    def _waited(self) -> bool:
+        """Wait until the next look is due, or none is any more."""
+        interval_s = FROZEN_INTERVAL_S if self.freezer.frozen else INTERVAL_S
+        before, self._cpu_seconds = self._cpu_seconds, self.last.cpu_seconds
+        self._woken.wait(RESTING_INTERVAL_S if self._rests and 0 < before == self._cpu_seconds else interval_s)
+        self._woken.clear()
+        return self._enough.is_set()
 
     def _keep(self, pids: list[int]) -> None:
         self.freezer.keep()
-        if self._limits.priority != "normal" and not self._first.killed:
-            lower_sessions(pids, NICE[self._limits.priority])
+        if self.limits.priority != "normal" and not self._first.killed:
+            lower_sessions(pids, NICE[self.limits.priority])
         if self._held_to is not None:
             hold_to(self._held_to, pids)
 
@@ -219,14 +234,14 @@ class Watch:
 
     def _judge(self, sampler: Sampler) -> LimitVerdict | None:
         sample = self.last = sampler.take(self._printed_bytes(), frozen=self.freezer.frozen)
-        found = verdict(sample, self._limits)
+        found = verdict(sample, self.limits)
         if found is None or found.limit != "memory":
             return found
         if self._trusted_samples and sample.memory_bytes <= self._trusted_bytes:
             self._trusted_samples -= 1
             return None
         exact = sampler.exact_memory_bytes()
-        judged = found if exact is None else verdict(replace(sample, memory_bytes=exact), self._limits)
+        judged = found if exact is None else verdict(replace(sample, memory_bytes=exact), self.limits)
         # Children that share much memory are over the limit in every quick sum: look closely once a second only.
         self._trusted_samples, self._trusted_bytes = 10, sample.memory_bytes + 16 * MIB
         return judged

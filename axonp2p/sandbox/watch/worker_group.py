@@ -35,6 +35,11 @@ class WorkerGroup:
         for folder in (self.folder, *self._old):
             _write(folder / "cgroup.procs", str(pid))
 
+    def limit(self, limits: Limits) -> None:
+        """Have the kernel hold its processes to other limits than before. Raises `OSError`."""
+        for folder in (self.folder, *self._old):
+            _limit(folder, limits)
+
     def kill(self) -> None:
         """End all its processes, and those that are being born, in one stroke; nothing before Linux 5.14."""
         with contextlib.suppress(OSError):
@@ -88,9 +93,7 @@ class Territory:
         for folder in (self.folder / name, *(above / name for above in self.old)):
             try:
                 folder.mkdir()
-                values = cgroup.settings(limits, os.listdir(folder))
-                for file, value in values.items():
-                    _write(folder / file, value)
+                values = _limit(folder, limits)
             except OSError:
                 WorkerGroup(folder).remove()
                 if not made:
@@ -176,6 +179,13 @@ def _look(folder: Path) -> cgroup.GroupPlace:
         others=len(set(_members(folder)).difference(descendants(os.getpid(), _OWN))),
         offered=frozenset(_read(folder / "cgroup.controllers").split()),
     )
+
+
+def _limit(folder: Path, limits: Limits) -> Mapping[str, str]:
+    values = cgroup.settings(limits, os.listdir(folder))
+    for file, value in values.items():
+        _write(folder / file, value)
+    return values
 
 
 def _remove(folder: Path) -> None:

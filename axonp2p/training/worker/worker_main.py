@@ -1,7 +1,7 @@
 """The program in the sandbox: `python -s -P -m axonp2p.training.worker.worker_main FD`.
 
 It lays its limits on itself, then loads torch and touches what is slow the first time, so that all of this is done
-while the bundle still travels.
+while the bundle still travels, or, where the daemon has it stand by, before there is a lease.
 """
 
 from __future__ import annotations
@@ -23,13 +23,22 @@ _OPENMP = {"OMP_WAIT_POLICY": "PASSIVE", "GOMP_SPINCOUNT": "0"}
 
 def main() -> None:
     """Run until the daemon closes the channel."""
-    serve_daemon(serve)
+    serve_daemon(serve, load)
+
+
+def load(cores: int) -> None:
+    """Load all that a worker is made of, and take a step of nothing on this many cores."""
+    prepare_torch(cores)
+
+    from axonp2p.training.worker import worker  # noqa: F401  it loads the rest of the room
+    from axonp2p.training.worker.warm_up import warm_up
+
+    warm_up()
 
 
 def serve(inside: Inside, start: Start) -> None:
-    """Start up, then work. Ends by raising what ended the channel, `MalformedMessage`, or `SettingsError`: no card."""
+    """Work, once all is loaded. Raises what ended the channel, `MalformedMessage`, or `SettingsError`: no card."""
     os.chdir(BUNDLE)  # what a task opens by its name lies there
-    prepare_torch(start.cores)
 
     from axonp2p.training.trainer.device import chosen_device, open_device
     from axonp2p.training.worker.mailbox import Mailbox
@@ -39,7 +48,6 @@ def serve(inside: Inside, start: Start) -> None:
     from axonp2p.training.worker.worker import FromTrainer, Worker
 
     device = chosen_device(os.environ)
-    warm_up()
     out = OutFolder(SCRATCH)
     out.make()
     redo_server = RedoServer(start.cores, out)

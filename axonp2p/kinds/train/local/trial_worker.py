@@ -18,7 +18,7 @@ from axonp2p.sandbox.inside import Inside, serve_daemon
 from axonp2p.sandbox.messages import BundleReady, Control, Start, Started
 from axonp2p.sandbox.walls.landlock import write_only_below
 from axonp2p.training.messages import TaskFailed
-from axonp2p.training.worker.worker_main import BUNDLE, prepare_torch
+from axonp2p.training.worker.worker_main import BUNDLE, load
 from axonp2p.wheels.import_path import use_wheels
 from axonp2p.wire.frame import pack_frame
 
@@ -28,7 +28,7 @@ def main() -> None:
     if len(sys.argv) > 2:
         serve_plainly(Inside(int(sys.argv[1])), Path(sys.argv[2]))
     else:
-        serve_daemon(lambda inside, start: serve(inside, start, BUNDLE))
+        serve_daemon(lambda inside, start: serve(inside, start, BUNDLE), load)
 
 
 def serve_plainly(inside: Inside, bundle: Path) -> None:
@@ -39,21 +39,19 @@ def serve_plainly(inside: Inside, bundle: Path) -> None:
             raise MalformedMessage(f"{type(start).__name__} before Start")
         if sys.platform == "linux":
             write_only_below(tempfile.gettempdir())
+        load(start.cores)
         serve(inside, start, bundle)
     except Unreachable:
         return
 
 
 def serve(inside: Inside, start: Start, bundle: Path) -> None:
-    """Load torch, try the task, and say what came of it. Raises what ended the channel, or `MalformedMessage`."""
-    prepare_torch(start.cores)
-
+    """Try the task, and say what came of it. Raises what ended the channel, or `MalformedMessage`."""
     from axonp2p.kinds.train.local.trial import try_task
     from axonp2p.training.worker.out_folder import OutFolder
     from axonp2p.training.worker.redo_server import RedoServer
-    from axonp2p.training.worker.warm_up import use_threads, warm_up
+    from axonp2p.training.worker.warm_up import use_threads
 
-    warm_up()
     out = OutFolder(Path(tempfile.gettempdir()))
     out.make()
     server = RedoServer(start.cores, out) if sys.platform == "linux" else None

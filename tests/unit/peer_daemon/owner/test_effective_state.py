@@ -5,7 +5,9 @@ from __future__ import annotations
 import pytest
 
 from peer_daemon.idle.decision import Act, Decision, Why
-from peer_daemon.owner.effective_state import StandingOrders, effective_state_of
+from peer_daemon.idle.idle_settings import IdleSettings
+from peer_daemon.idle.readings import Readings
+from peer_daemon.owner.effective_state import StandingOrders, effective_state_of, may_stand_by
 
 FREE = Decision(Act.RUN, Why.FREE, "nothing else needs the machine")
 BUSY = Decision(Act.WAIT, Why.BUSY, "another program uses 87 % CPU (limit 25 %): firefox")
@@ -69,3 +71,28 @@ def test_every_reason_has_words_for_clients(why: Why):
     told = effective_state_of(Decision(Act.WAIT, why, "you"), StandingOrders(), no_sandbox="", jobs=1).for_clients
     assert told
     assert "you" not in told
+
+
+READY = effective_state_of(FREE, StandingOrders(), no_sandbox="", jobs=0)
+PAUSED = effective_state_of(FREE, StandingOrders(paused=True), no_sandbox="", jobs=0)
+ROOMY = Readings(memory_free_mb=4096, on_battery=False)
+
+
+@pytest.mark.parametrize(
+    ("state", "readings", "settings", "free", "stands", "may"),
+    [
+        (READY, ROOMY, IdleSettings(), 1, False, True),
+        (READY, Readings(), IdleSettings(), 1, False, True),  # a machine that tells nothing
+        (READY, ROOMY, IdleSettings(standby=False), 1, True, False),
+        (PAUSED, ROOMY, IdleSettings(), 1, True, False),
+        (effective_state_of(BUSY, StandingOrders(), no_sandbox="", jobs=0), ROOMY, IdleSettings(), 1, True, False),
+        (READY, ROOMY, IdleSettings(), 0, True, False),  # the last slot has a job
+        (READY, Readings(memory_free_mb=4096, on_battery=True), IdleSettings(on_battery=True), 1, True, False),
+        (READY, Readings(memory_free_mb=1023), IdleSettings(keep_memory_free_mb=512), 1, False, False),
+        (READY, Readings(memory_free_mb=1024), IdleSettings(keep_memory_free_mb=512), 1, False, True),
+        (READY, Readings(memory_free_mb=768), IdleSettings(keep_memory_free_mb=512), 1, True, True),
+        (READY, Readings(memory_free_mb=767), IdleSettings(keep_memory_free_mb=512), 1, True, False),
+    ],
+)
+def test_a_worker_stands_by_while_the_machine_has_nothing_better_to_do(state, readings, settings, free, stands, may):
+    assert may_stand_by(state, readings, settings, free=free, stands=stands) is may

@@ -1,0 +1,172 @@
+"""One worker that is started before there is a lease for it, so that no client waits until torch is loaded.
+
+It has loaded our own code and nothing else, behind the same wall as every worker: the folder that it sees as its job's
+is empty until a lease takes it over. A lease takes it when it would have started one with the same limits, but for
+memory; every other lease starts its own. At most one stands by, with the limits of the last lease.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import shutil
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Protocol
+
+from axonp2p.clock import Clock
+from axonp2p.errors import AxonError
+from axonp2p.logs import get_logger
+from axonp2p.sandbox.child import Usage, WorkerEnd, start_worker
+from axonp2p.sandbox.limits import Limits
+from peer_daemon.execution.lease_context import RunningWorker
+
+log = get_logger(__name__)
+
+RETRY_S = 600.0
+"""After one that could not be started, or has ended by itself, none is started for so long."""
+_FOLDER = 0o755
+
+
+class StandingWorker(RunningWorker, Protocol):
+    """As much of `sandbox.child.SandboxedWorker` as one that stands by needs."""
+
+    async def stand_by(self) -> None: ...
+    def bind(self, memory_mb: int) -> None: ...
+
+
+class StartsWorker(Protocol):
+    """`sandbox.child.start_worker`, or what plays it."""
+
+    async def __call__(
+        self, job_folder: Path, limits: Limits, *, program: str, data: Mapping[str, Path]
+    ) -> StandingWorker: ...
+
+
+@dataclass(frozen=True)
+class _Standby:
+    worker: StandingWorker
+    folder: Path
+    limits: Limits
+    end: asyncio.Task[WorkerEnd]
+
+    def fits(self, limits: Limits) -> bool:
+        """Whether a lease with these limits can have it."""
+        return not self.end.done() and replace(limits, memory_mb=self.limits.memory_mb) == self.limits
+
+
+class StandbyWorkers:
+    """Those of one daemon, which starts all its workers here."""
+
+    def __init__(
+        self, jobs: Path, program: str, like: Limits, clock: Clock, start: StartsWorker = start_worker
+    ) -> None:
+        """`jobs`: where leases have their folders. `program`: what stands by, or "". `like`: the first one's limits."""
+        self._jobs = jobs
+        self._program = program
+        self._like = like
+        self._clock = clock
+        self._start = start
+        self._numbers = itertools.count(1)
+        self._standby: _Standby | None = None
+        self._wanted = False
+        self._news = asyncio.Event()
+        self._not_before = float("-inf")
+        self._ended_cpu_s = 0.0
+
+    @property
+    def pids(self) -> list[int]:
+        """The first process of the one that stands by, if one does."""
+        return [self._standby.worker.pid] if self._standby else []
+
+    def usage(self) -> Usage:
+        """What the one that stands by uses now, with the processor time of those that were dropped."""
+        if self._standby is None:
+            return Usage(0, self._ended_cpu_s, 0)
+        now = self._standby.worker.usage()
+        return replace(now, cpu_seconds=now.cpu_seconds + self._ended_cpu_s)
+
+    def follow(self, wanted: bool) -> None:
+        """One is to stand by from now on, or none."""
+        self._wanted = wanted and bool(self._program)
+        self._news.set()
+
+    async def run(self) -> None:
+        """Do what `follow` says, until cancelled; then none stands by any more."""
+        try:
+            while True:
+                await self._news.wait()
+                self._news.clear()
+                if self._standby is not None and self._standby.end.done():
+                    log.warning("the worker that stood by has ended", reason=self._standby.end.result().reason)
+                    self._put_off()
+                    await self._drop()
+                if not self._wanted:
+                    await self._drop()
+                elif self._standby is None and self._clock.monotonic() >= self._not_before:
+                    await self._begin()
+        finally:
+            await self._drop()
+
+    async def __call__(
+        self, job_folder: Path, limits: Limits, *, program: str, data: Mapping[str, Path]
+    ) -> RunningWorker:
+        """A worker that sees the empty `job_folder` as its job's. Raises as `sandbox.child.start_worker` does."""
+        if program == self._program and limits.gpu is None and not data:
+            self._like = limits
+            if self._standby is not None and self._standby.fits(limits):
+                standby, self._standby = self._standby, None
+                if await self._binds(standby, job_folder, limits):
+                    return standby.worker
+        self.follow(False)  # what it holds is the job's, until somebody looks again
+        return await self._start(job_folder, limits, program=program, data=data)
+
+    async def _binds(self, standby: _Standby, job_folder: Path, limits: Limits) -> bool:
+        """Whether it works for the lease from now on; else it is ended."""
+        try:
+            # The sandbox shows a folder, whatever it is called; an empty one gives way to it.
+            await asyncio.to_thread(standby.folder.rename, job_folder)
+            standby.worker.bind(limits.memory_mb)
+        except BaseException as error:
+            await self._end(standby)
+            if not isinstance(error, OSError):
+                raise
+            log.warning("the worker that stood by could not be taken", reason=str(error))
+            return False
+        standby.end.cancel()
+        return True
+
+    async def _begin(self) -> None:
+        folder, limits = self._jobs / f"standby-{next(self._numbers)}", self._like
+        try:
+            await asyncio.to_thread(_make, folder)
+            worker = await self._start(folder, limits, program=self._program, data={})
+        except (AxonError, OSError) as error:
+            log.warning("no worker stands by", reason=str(error))
+            self._put_off()
+            await asyncio.to_thread(shutil.rmtree, folder, ignore_errors=True)
+            return
+        self._standby = _Standby(worker, folder, limits, asyncio.create_task(worker.wait()))
+        with suppress(AxonError):  # it has ended; the next look says so
+            await worker.stand_by()
+
+    def _put_off(self) -> None:
+        self._not_before = self._clock.monotonic() + RETRY_S
+
+    async def _drop(self) -> None:
+        standby, self._standby = self._standby, None
+        if standby is not None:
+            await self._end(standby)
+
+    async def _end(self, standby: _Standby) -> None:
+        self._ended_cpu_s += standby.worker.usage().cpu_seconds
+        await standby.worker.kill()
+        await standby.end
+        await asyncio.to_thread(shutil.rmtree, standby.folder, ignore_errors=True)
+
+
+def _make(folder: Path) -> None:
+    folder.mkdir()
+    folder.chmod(_FOLDER)  # whatever the umask is: the worker may be another user

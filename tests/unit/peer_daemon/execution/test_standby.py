@@ -1,0 +1,195 @@
+"""A worker that stands by: taken by a lease that is like the last one, dropped when the owner wants the machine."""
+
+from __future__ import annotations
+
+import asyncio
+import dataclasses
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+
+from axonp2p.errors import SandboxMissing
+from axonp2p.sandbox.child import Usage, WorkerEnd
+from axonp2p.sandbox.limits import Limits
+from peer_daemon.execution.running_leases import RunningLeases
+from peer_daemon.execution.standby import RETRY_S, StandbyWorkers
+from tests.fakes import ManualClock
+
+USUAL = Limits(cores=1, memory_mb=1024, scratch_mb=256)
+
+
+class Played:
+    """A worker that notes what is done with it."""
+
+    def __init__(self, folder: Path, limits: Limits, pid: int):
+        self.folder, self.limits, self.pid = folder, limits, pid
+        self.inode = folder.stat().st_ino
+        self.stood_by, self.killed, self.fails = False, False, False
+        self.memory_mb = 0
+        self._end = asyncio.get_running_loop().create_future()
+
+    async def stand_by(self):
+        self.stood_by = True
+
+    def bind(self, memory_mb):
+        if self.fails:
+            raise OSError("no such group")
+        self.memory_mb = memory_mb
+
+    def usage(self):
+        return Usage(150 * 2**20, 1.5, 2)
+
+    def dies(self):
+        self._end.set_result(WorkerEnd("ended with exit code 1", "", ""))
+
+    async def wait(self):
+        return await asyncio.shield(self._end)
+
+    async def kill(self):
+        self.killed = True
+        if not self._end.done():
+            self._end.set_result(WorkerEnd("was ended", "", ""))
+        return await self.wait()
+
+
+class World:
+    """A daemon's folder of jobs, and all workers that were started."""
+
+    def __init__(self, jobs: Path):
+        self.jobs, self.clock, self.started, self.broken = jobs, ManualClock(), list[Played](), False
+        self.workers = StandbyWorkers(jobs, "trains", USUAL, self.clock, self._start)
+
+    async def _start(self, job_folder, limits, *, program, data):
+        if self.broken:
+            raise SandboxMissing("the sandbox did not start")
+        self.started.append(Played(job_folder, limits, 100 + len(self.started)))
+        return self.started[-1]
+
+    async def follows(self, wanted: bool):
+        self.workers.follow(wanted)
+        await self.settles()
+
+    async def settles(self):
+        for _ in range(20):
+            await asyncio.sleep(0)
+            await asyncio.to_thread(int)
+
+    async def lease(self, limits=USUAL, *, program="trains", data=None, name="lease"):
+        bundle = self.jobs / name / "bundle"
+        bundle.mkdir(parents=True)
+        return await self.workers(bundle, limits, program=program, data=data or {})
+
+
+@pytest.fixture
+async def world(tmp_path):
+    @asynccontextmanager
+    async def running():
+        world = World(tmp_path)
+        task = asyncio.create_task(world.workers.run())
+        yield world
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+
+    async with running() as world:
+        yield world
+
+
+async def test_a_lease_with_other_memory_takes_it_with_its_folder(world):
+    await world.follows(True)
+    (standing,) = world.started
+    assert standing.stood_by
+    assert world.workers.pids == [100]
+    worker = await world.lease(dataclasses.replace(USUAL, memory_mb=4096))
+    assert worker is standing
+    assert (standing.memory_mb, world.workers.pids, standing.killed) == (4096, [], False)
+    assert (world.jobs / "lease" / "bundle").stat().st_ino == standing.inode
+    assert [path.name for path in world.jobs.iterdir()] == ["lease"]
+
+
+async def test_the_next_one_is_like_the_last_lease(world):
+    two = dataclasses.replace(USUAL, cores=2)
+    first = await world.lease(two)
+    await world.follows(True)
+    assert world.started[-1].limits == two
+    assert first is not await world.lease(two, name="second")
+    assert len(world.started) == 2
+
+
+@pytest.mark.parametrize(
+    ("limits", "program", "data"),
+    [
+        (dataclasses.replace(USUAL, cores=2), "trains", {}),
+        (dataclasses.replace(USUAL, scratch_mb=16), "trains", {}),
+        (dataclasses.replace(USUAL, executes=True), "trains", {}),
+        (USUAL, "runs", {}),
+        (USUAL, "trains", {"mnist": Path("/data/mnist")}),
+    ],
+)
+async def test_another_lease_starts_its_own_and_the_memory_is_its(world, limits, program, data):
+    await world.follows(True)
+    (standing,) = world.started
+    assert await world.lease(limits, program=program, data=data) is not standing
+    await world.follows(False)
+    assert standing.killed
+    assert not standing.folder.exists()
+
+
+async def test_it_goes_when_the_machine_is_wanted_and_comes_again(world):
+    await world.follows(True)
+    await world.follows(False)
+    assert world.started[0].killed
+    assert list(world.jobs.iterdir()) == []
+    await world.follows(True)
+    await world.follows(True)
+    assert len(world.started) == 2
+
+
+async def test_one_that_died_is_not_given_to_a_lease_nor_started_again_at_once(world):
+    await world.follows(True)
+    world.started[0].dies()
+    await world.settles()
+    assert await world.lease() is world.started[1]
+    await world.follows(True)
+    await world.follows(True)
+    assert len(world.started) == 2
+    world.clock.time += RETRY_S
+    await world.follows(True)
+    assert len(world.started) == 3
+
+
+async def test_where_none_can_be_started_leases_still_try(world):
+    world.broken = True
+    await world.follows(True)
+    assert list(world.jobs.iterdir()) == []
+    world.broken = False
+    await world.follows(True)
+    assert world.started == []
+    assert await world.lease() is world.started[0]
+
+
+async def test_one_that_cannot_be_bound_is_ended_and_the_lease_has_its_own(world):
+    await world.follows(True)
+    world.started[0].fails = True
+    worker = await world.lease()
+    assert worker is world.started[1]
+    assert world.started[0].killed
+
+
+async def test_what_it_uses_is_the_daemons_and_stays_counted(world):
+    leases = RunningLeases(world.workers)
+    assert leases.used().cpu_seconds == 0
+    await world.follows(True)
+    assert (leases.used().cpu_seconds, leases.used().memory_mb) == (1.5, 150)
+    assert 100 in leases.pids()
+    await world.follows(False)
+    assert (leases.used().cpu_seconds, leases.used().memory_mb) == (1.5, 0)
+
+
+async def test_a_daemon_that_stops_leaves_none(tmp_path):
+    world = World(tmp_path)
+    task = asyncio.create_task(world.workers.run())
+    await world.follows(True)
+    task.cancel()
+    await asyncio.gather(task, return_exceptions=True)
+    assert world.started[0].killed
