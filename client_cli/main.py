@@ -18,6 +18,7 @@ COMMANDS = (
     "watch",
     "status",
     "jobs",
+    "page",
     "logs",
     "pause",
     "resume",
@@ -40,7 +41,7 @@ COMMANDS = (
 """In the order in which people use them."""
 
 
-BESIDE = {"stop": "pause", "cancel": "pause", "export": "fetch", "status": "jobs", "verdict": "trust"}
+BESIDE = {"stop": "pause", "cancel": "pause", "export": "fetch", "status": "jobs", "verdict": "trust", "page": "report"}
 """Commands of one family are in one module."""
 
 

@@ -26,10 +26,11 @@ PING_S = 2
 class NewsLine:
     """Tells the open tabs of a page when `trace`, which is called in a thread, gives something else than before."""
 
-    def __init__(self, trace: Callable[[], object]) -> None:
+    def __init__(self, trace: Callable[[], object], every_s: float = LOOK_S) -> None:
         self.open = 0
         """How many tabs listen. While none does, nothing is looked at."""
         self._trace = trace
+        self._every_s = every_s
         self._watching: asyncio.Task[None] | None = None
         self._turned = asyncio.Condition()
         self._number = 0
@@ -98,7 +99,7 @@ class NewsLine:
                 if trace != seen:
                     seen = trace
                     await self._turn()
-            await asyncio.sleep(LOOK_S)
+            await asyncio.sleep(self._every_s)
 
     async def _turn(self) -> None:
         async with self._turned:
@@ -113,8 +114,7 @@ class NewsLine:
 
 
 class LiveJob:
-    """One job's page as browsers ask for it. `all_jobs` is the address of the page of all of them, where there is one.
-    """
+    """One job's page as browsers ask for it. `all_jobs` is where all of them are listed, if they are."""
 
     def __init__(self, view: FolderView, command: Command, *, all_jobs: str = "") -> None:
         self.line = NewsLine(view.trace)
