@@ -30,6 +30,7 @@ from client_cli.watching.hosted import hosted_data
 
 _RECORDS = ("job.json", "job.json.bak")
 _FILES = (*_RECORDS, "hosted.json", "events.jsonl")
+_MARK, _EVENTS = 2, 3
 
 
 class _FileStamp(NamedTuple):
@@ -86,6 +87,7 @@ class HomeView:
             ordered = in_order(known.standing for known in self._known.values())
             page = page_number(asked, len(ordered))
             rows = [self._row(self._known[one.job]) for one in on_page(ordered, page)]
+            ordered = [self._known[one.job].standing for one in ordered]  # events are read only now: some cannot be
             return ListedJobs(
                 rows=[row for row in rows if row],
                 page=page,
@@ -135,6 +137,8 @@ class HomeView:
         known.standing = Standing(job, record.created, record.state)
         if not is_over(record.state):
             known.view = _view_before(before, stamp) or FolderView(folder, ours=False)
+            if before and before.stamp[_MARK] != stamp[_MARK]:  # a host has told something else
+                known.view.ask_again()
             self._ask(known)
 
     def _ask(self, known: _Known) -> None:
@@ -195,7 +199,7 @@ def _view_before(before: _Known | None, stamp: _Stamp) -> FolderView | None:
     """The one that has read the events so far, unless others took their place: those of a hosted job come again."""
     if before is None:
         return None
-    old, new = before.stamp[-1], stamp[-1]
+    old, new = before.stamp[_EVENTS], stamp[_EVENTS]
     return before.view if old == _GONE or (old.inode == new.inode and old.size <= new.size) else None
 
 
