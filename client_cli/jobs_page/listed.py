@@ -29,7 +29,7 @@ class Standing:
 
     job: str
     created: float
-    """Unix seconds."""
+    """Unix seconds; of a folder that cannot be read the time of its last change."""
     state: JobState | None
     """As people see it; None: its folder cannot be read."""
 
