@@ -22,6 +22,7 @@ from client_cli.jobs_page.listed import (
     page_number,
     pages_of,
     row_of,
+    told_now,
     unreadable_row,
 )
 from client_cli.report.folder_view import FolderView
@@ -157,10 +158,10 @@ class HomeView:
             self._changes += 1
 
     def _row(self, known: _Known) -> JobRow | None:
-        if known.row is not None:
-            return known.row
         view = known.view or FolderView(known.folder, ours=False)
         try:
+            if known.row is not None:
+                return told_now(known.row, known.standing, hosted_data(known.folder)) if known.row.told else known.row
             seen = view.look()
             row = row_of(seen, self._command, hosted_data(known.folder))
         except NotFound:  # it was removed a moment ago
@@ -171,7 +172,7 @@ class HomeView:
             return self._cannot_be_read(known, _unreadable(known.folder, error))
         if not seen.at_work:
             view.forget()
-            known.row = None if row.told else row  # else it says how long ago that was told
+            known.row = row
         return row
 
     def _cannot_be_read(self, known: _Known, error: AxonError) -> JobRow:

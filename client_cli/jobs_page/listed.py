@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from axonp2p.errors import AxonError
@@ -110,6 +110,11 @@ def row_of(view: View, command: Command, hosted: Mapping[str, Any]) -> JobRow:
         credits=credits_text(sum(record.credits.values())),
         told=cut(told_text(facts)),
     )
+
+
+def told_now(row: JobRow, standing: Standing, hosted: Mapping[str, Any]) -> JobRow:
+    """The same row of a job that a host carries on, with how long ago that was told by now."""
+    return replace(row, told=cut(told_text({"state": standing.state} | dict(hosted))))
 
 
 def unreadable_row(standing: Standing, error: AxonError) -> JobRow:

@@ -61,8 +61,7 @@ class JobsPage:
         await self._server.stop()
 
     async def _list(self, request: web.Request) -> web.Response:
-        with self._line.looking():
-            html = await asyncio.to_thread(self._list_now, request.query.get("page", ""))
+        html = await asyncio.to_thread(self._list_now, request.query.get("page", ""))
         return html_answer(html, list_policy())
 
     def _list_now(self, asked: str) -> str:
@@ -78,15 +77,16 @@ class JobsPage:
         plain = len(name.encode(errors="replace")) <= MOST_NAME and Path(name).name == name
         if not plain or not self._store.has_record(name):
             raise web.HTTPNotFound(text="There is no such job on this computer.\n")
-        if name not in self._jobs:
-            self._jobs[name] = LiveJob(
-                FolderView(self._store.place_of(name), ours=False), self._command, all_jobs="../../"
-            )
-        self._jobs.move_to_end(name)
-        unseen = [job for job, live in self._jobs.items() if not live.line.open and job != name]
-        for job in unseen[: max(0, len(self._jobs) - MOST_JOBS)]:
-            await self._jobs.pop(job).line.end()
-        return self._jobs[name]
+        job = self._jobs.pop(name, None)
+        if job is None:
+            view = FolderView(self._store.place_of(name), ours=False)
+            job = LiveJob(view, self._command, all_jobs="../../")
+        unseen = [other for other, live in self._jobs.items() if not live.line.open]
+        gone = [self._jobs.pop(other) for other in unseen[: max(0, len(self._jobs) + 1 - MOST_JOBS)]]
+        self._jobs[name] = job
+        for live in gone:
+            await live.line.end()
+        return job
 
 
 async def _to_its_folder(request: web.Request) -> web.Response:

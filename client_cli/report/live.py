@@ -67,7 +67,7 @@ class NewsLine:
 
     async def see_the_end(self) -> None:
         """Let every open tab fetch the page once more, and wait for them a while."""
-        await self._stop_watching()
+        await self.stop_watching()
         if not self.open:
             return
         self._last_looks = asyncio.Semaphore(0)
@@ -79,11 +79,12 @@ class NewsLine:
 
     async def end(self) -> None:
         """There are no more news."""
-        await self._stop_watching()
+        await self.stop_watching()
         self._ended = True
         await self._turn()
 
-    async def _stop_watching(self) -> None:
+    async def stop_watching(self) -> None:
+        """Look for no more news: `trace` is not called any more."""
         if self._watching:
             self._watching.cancel()
             await asyncio.gather(self._watching, return_exceptions=True)
@@ -148,5 +149,6 @@ class LiveJob:
 
     async def see_the_end(self) -> None:
         """Let open tabs see how the job ended."""
+        await self.line.stop_watching()
         self._view.ask_again()
         await self.line.see_the_end()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -165,7 +166,7 @@ def test_damage_of_any_file_is_a_row_and_ends_nothing(tmp_path: Path, view: Home
     assert words(view.look())[RUNNING] == "INTERRUPTED"
 
 
-def test_a_hosted_job_is_as_it_was_last_told(tmp_path: Path, view: HomeView) -> None:
+def test_a_hosted_job_is_as_it_was_last_told(tmp_path: Path, view: HomeView, monkeypatch: pytest.MonkeyPatch) -> None:
     job = paper_home.running(tmp_path)
     mark = HostedMark(tracker="https://127.0.0.1:1#" + "a" * 52, host=key_of("host").peer_id, asked=job.clock.time)
     write_mark(job.folder, mark)
@@ -173,6 +174,11 @@ def test_a_hosted_job_is_as_it_was_last_told(tmp_path: Path, view: HomeView) -> 
     assert row.word == "RUNNING"
     assert row.told.startswith("as told by 127.0.0.1:1, asked ")
     assert row.told.endswith(" ago; axon jobs --hosted asks it now")
-    write_mark(job.folder, msgspec.structs.replace(mark, at_work=False))
-    view.look()
-    assert view.look().at_work == 0
+    asked = time.time()
+    write_mark(job.folder, msgspec.structs.replace(mark, at_work=False, asked=asked))
+    listed = view.look()
+    assert (listed.at_work, listed.rows[0].word) == (0, "INTERRUPTED")
+    assert "asked 0 s ago" in listed.rows[0].told
+    monkeypatch.setattr(time, "time", lambda: asked + 300)
+    with Reads(monkeypatch).none():
+        assert "asked 5 min ago" in view.look().rows[0].told
