@@ -18,6 +18,7 @@ COMMANDS = (
     "watch",
     "status",
     "jobs",
+    "page",
     "logs",
     "pause",
     "resume",
@@ -47,6 +48,7 @@ BESIDE = {
     "status": "jobs",
     "verdict": "trust",
     "version": "doctor",
+    "page": "report",
 }
 """Commands of one family are in one module."""
 

@@ -1,7 +1,8 @@
-"""`axon report JOB`."""
+"""`axon report JOB`, one job as a file, and `axon page`, all of them in the browser."""
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -42,3 +43,38 @@ def command(
         data[choice.name] = logged(choice, folder.read(), folder.read_events())
         lines.append(f"for {choice.library.title}   {data[choice.name]}")
     context.answer("\n".join(lines), data)
+
+
+@click.command("page", short_help="Show all jobs on one page in the browser.")
+@click.option("--open", "in_browser", is_flag=True, help="Open the page in the browser.")
+@click.option(
+    "--port",
+    type=click.IntRange(0, 65535),
+    default=0,
+    show_default=True,
+    help="The page's port on 127.0.0.1; 0 takes a free one.",
+)
+@common
+def page(in_browser: bool, port: int, home: Path | None, as_json: bool) -> None:
+    """Show all jobs of this computer on one page, and each of them on its own, until Ctrl-C.
+
+    The page follows what happens. It shows, and changes nothing: jobs continue without it. With --json the address is
+    printed as a JSON object.
+    """
+    from contextlib import suppress
+
+    from client_cli.context import Context
+    from client_cli.jobs_page.server import served_jobs
+
+    context = Context.of(home, as_json)
+    with suppress(KeyboardInterrupt), served_jobs(context.home, context.command, port) as address:
+        opened = False
+        if in_browser:
+            import webbrowser
+
+            opened = webbrowser.open(address)
+        missing = "\nNo browser was found here; open it yourself." if in_browser and not opened else ""
+        context.answer(f"page     {address}{missing}", {"address": address, "opened": opened})
+        context.say("The page stays until Ctrl-C.")
+        while True:
+            time.sleep(3600)

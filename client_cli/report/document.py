@@ -46,21 +46,26 @@ class Made:
 
 def policy(*, live: bool) -> str:
     """The Content-Security-Policy of the document."""
-    style, script = (_hash(_part(name)) for name in ("job.css", "job.js"))
+    return only_these(_part("job.css"), _script(), live=live)
+
+
+def only_these(style: str, script: str, *, live: bool) -> str:
+    """The Content-Security-Policy of a document with this one style sheet and this one script inside."""
     connect = "connect-src 'self'; " if live else ""
     return (
-        f"default-src 'none'; script-src '{script}'; style-src '{style}'; img-src data:; {connect}"
+        f"default-src 'none'; script-src '{_hash(script)}'; style-src '{_hash(style)}'; img-src data:; {connect}"
         "base-uri 'none'; form-action 'none'"
     )
 
 
-def make(view: View, command: Command, local: Local, *, live: bool) -> Made:
-    """The page (`live`: one that asks its server for news) or the report of a job."""
+def make(view: View, command: Command, local: Local, *, live: bool, all_jobs: str = "") -> Made:
+    """The page (`live`: one that asks its server for news) or the report of a job. `all_jobs`: where all of them are
+    listed."""
     kind = report_of(view.record.kind)
     drawn = kind.lanes(view.story, _time(view), _until(view))
     made = _tables(view, kind, drawn)
     csv = {table.name: table.csv() for table in made.values()}
-    html = _template().render(_context(view, command, local, made, csv, kind, drawn, live=live))
+    html = _template().render(_context(view, command, local, made, csv, kind, drawn, live=live), all_jobs=all_jobs)
     return Made(html, csv)
 
 
@@ -94,13 +99,14 @@ def _context(
         "live": live,
         "policy": policy(live=live),
         "style": _part("job.css"),
-        "script": _part("job.js"),
+        "script": _script(),
+        "again": command("watch", view.record.id),
         "record": record,
         "story": story,
         "view": view,
         "stands": stands,
         "sign": signs.state_sign(stands.look),
-        "icon": f"data:image/svg+xml,{quote(signs.tab_icon(stands.look))}",
+        "icon": icon_address(stands.look),
         "title": _title(view, stands),
         "facts": _facts(view, kind, stands, credits),
         "units": plural(2, text_of(record.kind).words.unit).partition(" ")[2],
@@ -153,9 +159,24 @@ def _until(view: View) -> float:
     return 0.0 if view.over else view.now
 
 
+def icon_address(look: str) -> str:
+    """The sign of a state for the browser's tab."""
+    return f"data:image/svg+xml,{quote(signs.tab_icon(look))}"
+
+
 @cache
 def _part(name: str) -> str:
     return (HERE / "static" / name).read_text()
+
+
+def live_script() -> str:
+    """What keeps an open page as new as what its server shows."""
+    return _part("live.js")
+
+
+@cache
+def _script() -> str:
+    return _part("job.js") + live_script()
 
 
 def _hash(text: str) -> str:

@@ -6,13 +6,13 @@ import contextlib
 import math
 import time
 
-from axonp2p.client.events.events import Event
 from axonp2p.client.hosted.hosted_mark import is_at_work
 from axonp2p.client.storage.event_tail import EventTail
 from axonp2p.client.storage.job_store import JobFolder
 from axonp2p.jobs.lifecycle import is_over
 from client_cli.report.folding import fold
 from client_cli.report.job_summary import View
+from client_cli.report.story import Story
 
 ASK_AGAIN_S = 5.0
 """Whether another program works on the job is asked by its lock, and asking holds the lock for a moment."""
@@ -28,7 +28,7 @@ class FolderView:
         self._folder = folder
         self._ours = ours
         self._tail = EventTail(folder)
-        self._events: list[Event] = []
+        self._story: Story | None = None
         self._held = True
         self._asked = -math.inf
 
@@ -36,9 +36,13 @@ class FolderView:
         """The folder now. Raises `NotFound` or `SettingsError`."""
         # The record first: an event that it does not know of yet is better than one that is missing.
         record = self._folder.read()
-        self._events += self._tail.fresh()
-        at_work = not is_over(record.state) and self._is_held()
-        return View(record, fold(self._events, record.kind), at_work, time.time(), str(self._folder.path))
+        self._story = fold(self._tail.fresh(), record.kind, self._story)
+        at_work = not is_over(record.state) and self.is_held()
+        return View(record, self._story, at_work, time.time(), str(self._folder.path))
+
+    def forget(self) -> None:
+        """Keep nothing of its events: the next look reads all of them."""
+        self._tail, self._story = EventTail(self._folder), None
 
     def ask_again(self) -> None:
         """The next look asks whether somebody still works on the job, however short ago that was asked."""
@@ -51,9 +55,10 @@ class FolderView:
             with contextlib.suppress(FileNotFoundError):
                 found = file.stat()
                 sizes.append(found.st_size + found.st_mtime_ns)
-        return sum(sizes), len(sizes), self._is_held()
+        return sum(sizes), len(sizes), self.is_held()
 
-    def _is_held(self) -> bool:
+    def is_held(self) -> bool:
+        """Whether some program works on the job, as it was asked last. Raises `SettingsError`."""
         if self._ours:
             return True
         if time.monotonic() - self._asked >= ASK_AGAIN_S:

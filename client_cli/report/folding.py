@@ -11,10 +11,10 @@ from client_cli.report.story import CurveMark, Life, MarkKind, Story, StoryLine
 from client_cli.text.event_text import end_line, line_of
 
 
-def fold(happened: Iterable[events.Event], kind: str) -> Story:
-    """The story that these events of a job of that kind tell."""
+def fold(happened: Iterable[events.Event], kind: str, before: Story | None = None) -> Story:
+    """The story that these events of a job of that kind tell, or how the one before them continues."""
     report = report_of(kind)
-    story: Story = report.story()
+    story: Story = report.story() if before is None else before
     for event in happened:
         if not event.passing:
             _take(story, event, kind, report)

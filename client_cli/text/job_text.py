@@ -31,10 +31,10 @@ def jobs_text(jobs: Sequence[dict[str, Any]], now: float) -> str:
     rows = [
         [
             job["id"],
-            f"{job['state']} *" if _told(job) else job["state"],
-            f"{job['done']}/{job['units']} {plural(job['units'], text_of(job['kind']).words.unit).partition(' ')[2]}",
+            f"{job['state']} *" if told_text(job) else job["state"],
+            f"{job['done']}/{job['units']} {units_name(job)}",
             text_of(job["kind"]).so_far(job) or "-",
-            str(len(job["peers"]) or job["peers_wanted"]),
+            str(peers_count(job)),
             credits_text(sum(job["credits"].values())),
             f"{duration_text(max(0.0, now - job['created']))} ago",
         ]
@@ -44,13 +44,25 @@ def jobs_text(jobs: Sequence[dict[str, Any]], now: float) -> str:
     if any("copy" in job for job in jobs):
         heads.append("copy")
         rows = [[*row, job.get("copy", "-")] for row, job in zip(rows, jobs, strict=True)]
-    notes = {f"\n* as told by {job['hosted']}; axon jobs --hosted asks it now" for job in jobs if _told(job)}
+    notes = {f"\n* {told}" for job in jobs if (told := told_text(job))}
     return columns(heads, rows, right=(4, 5, 6)) + "".join(sorted(notes))
 
 
-def _told(job: dict[str, Any]) -> bool:
-    """Whether its state is what a host said last, and may have changed since."""
-    return "hosted" in job and not is_over(JobState(job["state"]))
+def told_text(job: dict[str, Any]) -> str:
+    """Which host said so last, where the job's state may have changed since; else empty."""
+    if "hosted" not in job or is_over(JobState(job["state"])):
+        return ""
+    return f"as told by {job['hosted']}; axon jobs --hosted asks it now"
+
+
+def units_name(job: dict[str, Any]) -> str:
+    """What is counted of it, as many as there are: "rounds", "copies"."""
+    return plural(job["units"], text_of(job["kind"]).words.unit).partition(" ")[2]
+
+
+def peers_count(job: dict[str, Any]) -> int:
+    """Those that it had, or wants where it had none yet."""
+    return len(job["peers"]) or int(job["peers_wanted"])
 
 
 def status_text(job: dict[str, Any], command: Callable[..., str]) -> str:

@@ -27,7 +27,7 @@ class MetricsListener:
         app = web.Application()
         app.router.add_get("/metrics", self._page)
         headers = {"Cache-Control": "no-store", "X-Content-Type-Options": "nosniff"}
-        self._server = PlainServer(app, called="listener for metrics", option=OPTION, headers=headers)
+        self._server = PlainServer(app, called="listener for metrics", fix=f"{OPTION} 127.0.0.1:0", headers=headers)
 
     async def start(self) -> str:
         """Listen; gives the address. Raises `PortTaken` or `SettingsError`."""

@@ -45,7 +45,7 @@ class OperatorPage:
         for name in FILES:
             app.router.add_get(f"/static/{name}", _file)
         headers = {"Content-Security-Policy": POLICY, **HEADERS}
-        self._server = PlainServer(app, called="operator's page", option=OPTION, headers=headers)
+        self._server = PlainServer(app, called="operator's page", fix=f"{OPTION} 127.0.0.1:0", headers=headers)
 
     async def start(self) -> str:
         """Listen; gives the address. Raises `PortTaken` or `SettingsError`."""

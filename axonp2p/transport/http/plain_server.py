@@ -20,11 +20,12 @@ CLOSED_WITHIN_S = 1.0
 
 
 class PlainServer:
-    """Serves `app`. `called` and `option` name it for people ("operator's page", "--page-listen")."""
+    """Serves `app`. `called` names it for people ("operator's page")."""
 
-    def __init__(self, app: web.Application, *, called: str, option: str, headers: Mapping[str, str]) -> None:
-        """`headers` are on every answer that does not say otherwise."""
-        self._called, self._option = called, option
+    def __init__(self, app: web.Application, *, called: str, fix: str, headers: Mapping[str, str]) -> None:
+        """`fix` is what they type to get a free port ("--page-listen 127.0.0.1:0"). `headers` are on every answer that
+        does not say otherwise."""
+        self._called, self._fix = called, fix
         app.on_response_prepare.extend([name_server, _adding(headers)])
         # No log of requests: nobody needs it, and what is not written cannot tell anything.
         self._runner = web.AppRunner(
@@ -65,12 +66,12 @@ class PlainServer:
         if error.errno == errno.EADDRINUSE:
             return PortTaken(
                 f"{where} is taken, so there is no {self._called}",
-                fix=f"{self._option} 127.0.0.1:0    takes a free port",
+                fix=f"{self._fix}    takes a free port",
             )
         return SettingsError(
             f"the {self._called} cannot listen at {where}",
             cause=error.strerror or str(error),
-            fix=f"{self._option} 127.0.0.1:0    takes a free port of this computer",
+            fix=f"{self._fix}    takes a free port of this computer",
         )
 
 

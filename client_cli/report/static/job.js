@@ -1,14 +1,6 @@
-// The page was whole when it came. This makes charts readable round by round, and, where a server stands behind it,
-// keeps it so: at each change the page is fetched again and the parts that differ are put in place.
+// A chart is read round by round with a finger, a mouse or the arrow keys.
 "use strict";
 (() => {
-  const SOONEST_MS = 700; // between two fetches: a round may end several times a second
-  const ALSO_EVERY_MS = 4000; // what runs grows without news; only while somebody sees the page
-  const LOST_AFTER_MS = 3000; // a line that breaks and comes back at once is no news
-  const byId = (id) => document.getElementById(id);
-  const parts = () => document.querySelectorAll("[data-part]");
-
-  // --- reading a chart with a finger, a mouse or the arrow keys ---------------------------------------
   // The words come from the table behind the chart, so both say the same.
   function readable(box) {
     const reader = document.createElement("div");
@@ -72,88 +64,5 @@
     return settle;
   }
   const settles = [...document.querySelectorAll(".reads")].map(readable);
-
-  // --- what a server behind it says --------------------------------------------------------------------
-  if (!("live" in document.body.dataset)) return;
-  const asSent = new Map();
-  let lookedAt = 0;
-  let looks = 0;
-  let planned = 0;
-  let losing = 0;
-  let line;
-
-  function lookSoon() {
-    if (planned) return;
-    planned = setTimeout(() => { planned = 0; look(); }, Math.max(0, lookedAt + SOONEST_MS - Date.now()));
-  }
-
-  async function look() {
-    lookedAt = Date.now();
-    const mine = ++looks;
-    try {
-      const answer = await fetch(location.pathname, { cache: "no-store" });
-      if (!answer.ok) throw new Error(String(answer.status));
-      const text = await answer.text();
-      found();
-      if (mine === looks) put(new DOMParser().parseFromString(text, "text/html"));
-    } catch {
-      lose();
-    }
-  }
-
-  function put(fresh) {
-    for (const part of parts()) {
-      const twin = fresh.getElementById(part.id);
-      if (!twin || twin.innerHTML === asSent.get(part.id)) continue;
-      const [top, side] = [part.scrollTop, part.scrollLeft];
-      part.replaceChildren(...twin.cloneNode(true).childNodes);
-      part.className = twin.className;
-      [part.scrollTop, part.scrollLeft] = [top, side];
-      asSent.set(part.id, twin.innerHTML);
-    }
-    document.title = fresh.title;
-    byId("icon").href = fresh.getElementById("icon").getAttribute("href");
-    const [was, is] = [document.body.dataset, fresh.body.dataset];
-    if (was.state !== is.state) byId("said").textContent = `${byId("word").textContent}: ${document.querySelector(".why").textContent}`;
-    was.state = is.state;
-    if ("over" in is) { was.over = ""; line.close(); } else delete was.over;
-    for (const settle of settles) settle();
-  }
-
-  // A job that is over needs no server any more: what stands here is its report.
-  function lose() {
-    if ("over" in document.body.dataset) return;
-    losing = losing || setTimeout(() => {
-      if ("over" in document.body.dataset) return;
-      const last = new Date(lookedAt).toLocaleTimeString([], { hour: "2-digit", minute: "2-digit" });
-      byId("lost").textContent = `No news since ${last}: the program that showed this page has ended. To see more: axon watch ${document.querySelector(".name").textContent}`;
-      byId("lost").hidden = false;
-      document.body.classList.add("lost");
-      document.title = `? - ${document.querySelector(".name").textContent}`;
-    }, LOST_AFTER_MS);
-  }
-
-  function found() {
-    clearTimeout(losing);
-    losing = 0;
-    byId("lost").hidden = true;
-    document.body.classList.remove("lost");
-  }
-
-  function listen() {
-    line = new EventSource(`${location.pathname}events`);
-    line.addEventListener("changed", lookSoon);
-    line.addEventListener("over", look);
-    line.onopen = lookSoon;
-    line.onerror = () => {
-      lose();
-      if (line.readyState === EventSource.CLOSED && !("over" in document.body.dataset)) setTimeout(listen, LOST_AFTER_MS);
-    };
-  }
-
-  for (const part of parts()) asSent.set(part.id, part.innerHTML);
-  document.body.classList.add("is-live");
-  listen();
-  setInterval(() => { if (!document.hidden && !("over" in document.body.dataset)) lookSoon(); }, ALSO_EVERY_MS);
-  document.addEventListener("visibilitychange", () => { if (!document.hidden) lookSoon(); });
+  document.addEventListener("fresh", () => { for (const settle of settles) settle(); });
 })();

@@ -14,7 +14,7 @@ from axonp2p.client.events.events import PeerResumed
 from axonp2p.client.storage.event_tail import EventTail
 from axonp2p.errors import JobFailed, PortTaken, SettingsError
 from axonp2p.loggers.values import LoggerChoice
-from client_cli.report import server
+from client_cli.report import live
 from client_cli.report.beside import PageWishes, beside
 from client_cli.report.document import Made
 from client_cli.report.folder_view import FolderView
@@ -115,7 +115,7 @@ async def _next_event(line: aiohttp.ClientResponse) -> str:
 async def test_an_open_page_sees_the_end_before_the_server_goes(
     browser: aiohttp.ClientSession, job: PaperJob, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(server, "LAST_LOOK_S", 30.0)
+    monkeypatch.setattr(live, "LAST_LOOK_S", 30.0)
     page = JobPage(FolderView(job.folder, ours=True), command, "127.0.0.1:0")
     address = await page.start()
     async with browser.get(f"{address}events") as line:
@@ -136,8 +136,8 @@ async def test_a_look_that_began_before_the_end_is_not_taken_for_the_last_one(
 ) -> None:
     page = JobPage(FolderView(job.folder, ours=True), command, "127.0.0.1:0")
     address = await page.start()
-    monkeypatch.setattr(server, "LAST_LOOK_S", 30.0)
-    making, made, make = asyncio.Event(), asyncio.Event(), page._make
+    monkeypatch.setattr(live, "LAST_LOOK_S", 30.0)
+    making, made, make = asyncio.Event(), asyncio.Event(), page.job.make
 
     async def make_slowly() -> Made:
         found = await make()
@@ -147,10 +147,10 @@ async def test_a_look_that_began_before_the_end_is_not_taken_for_the_last_one(
 
     async with browser.get(f"{address}events") as line:
         assert await _next_event(line) == "changed"
-        monkeypatch.setattr(page, "_make", make_slowly)
+        monkeypatch.setattr(page.job, "make", make_slowly)
         early = asyncio.create_task(browser.get(address))
         await making.wait()
-        monkeypatch.setattr(page, "_make", make)
+        monkeypatch.setattr(page.job, "make", make)
         job.finish()
         closing = asyncio.create_task(page.close())
         while await _next_event(line) != "over":
