@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import socket
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
@@ -13,6 +15,7 @@ from axonp2p.identity.keys import PrivateKey
 from axonp2p.transport.address import PinnedAddress
 from axonp2p.transport.http import plain_server
 from axonp2p.transport.http.http_caller import HttpCaller
+from axonp2p.transport.http.own_page import LOOK
 from axonp2p.transport.tls import client_context, presented_fingerprint
 from tests.laboratory.authority import Authority
 from tests.unit.tracker.conftest import Running, Start, until
@@ -98,6 +101,21 @@ async def test_a_browser_finds_words_at_the_public_port_and_programs_messages(
         assert (await answer.text()).startswith("AX-400")
     async with browser.get(lab.address.url, ssl=False) as answer:
         assert (answer.status, answer.content_type) == (404, "application/msgpack")
+
+
+async def test_the_sheet_of_the_landing_page_comes_through_a_trusted_proxy_too(start: Start) -> None:
+    lab = await start(trusted_proxies=["127.0.0.1"])
+    at = socket.create_connection((lab.address.host, lab.address.port))
+    at.setblocking(False)
+    await asyncio.get_running_loop().sock_sendall(at, b"PROXY TCP4 203.0.113.9 127.0.0.1 55000 7070\r\n")
+    reader, writer = await asyncio.open_connection(sock=at, ssl=client_context(verified=False), server_hostname="it")
+    writer.write(b"GET /look.css HTTP/1.1\r\nHost: it\r\nConnection: close\r\n\r\n")
+    answer = await reader.read()
+    writer.close()
+    head, _, sheet = answer.partition(b"\r\n\r\n")
+    assert head.startswith(b"HTTP/1.1 200 ")
+    assert b"text/css" in head
+    assert sheet == LOOK.read_bytes()
 
 
 @pytest.fixture
