@@ -19,6 +19,8 @@ from axonp2p.transport.http.own_page import LOOK
 from axonp2p.transport.tls import client_context, presented_fingerprint
 from tests.laboratory.authority import Authority
 from tests.unit.tracker.conftest import Running, Start, until
+from tracker.page import server
+from tracker.page.overview import Overview
 
 ADA = PrivateKey.generate()
 HTML = {"Accept": "text/html,application/xhtml+xml"}
@@ -46,6 +48,26 @@ async def test_the_page_shows_what_runs(lab: Running, browser: aiohttp.ClientSes
     for file in ("look.css", "page.css", "page.js", "icon.svg"):
         async with browser.get(f"{lab.tracker.own_doors.page}static/{file}") as answer:
             assert answer.status == 200
+
+
+async def test_many_looks_at_once_cost_as_much_as_one(
+    lab: Running, browser: aiohttp.ClientSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(server, "FRESH_S", 3600.0)
+    made: list[Overview] = []
+
+    def render(overview: Overview) -> str:
+        made.append(overview)
+        return "<p>it"
+
+    monkeypatch.setattr(server, "_render", render)
+
+    async def look() -> str:
+        async with browser.get(lab.tracker.own_doors.page) as answer:
+            return await answer.text()
+
+    assert set(await asyncio.gather(*(look() for _ in range(20)))) == {"<p>it"}
+    assert len(made) == 1
 
 
 @pytest.mark.parametrize(
