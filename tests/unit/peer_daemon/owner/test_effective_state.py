@@ -69,3 +69,11 @@ def test_every_reason_has_words_for_clients(why: Why):
     told = effective_state_of(Decision(Act.WAIT, why, "you"), StandingOrders(), no_sandbox="", jobs=1).for_clients
     assert told
     assert "you" not in told
+
+
+def test_clients_do_not_hear_what_is_on_the_owners_screen():
+    told = {
+        effective_state_of(Decision(Act.WAIT, why, ""), StandingOrders(), no_sandbox="", jobs=1).for_clients
+        for why in (Why.IN_USE, Why.FULL_SCREEN)
+    }
+    assert told == {"its owner lends it at other times"}
