@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from enum import Enum, auto
 from itertools import pairwise
 
-from axonp2p.verification.claims import Mark, RoundDone, SegmentRedone
+from axonp2p.verification.claims import Mark, RoundDone, SegmentRedone, SignedFrame
 from axonp2p.verification.distances import relative, same_memory
 
 MOST_OPINIONS = 5
@@ -37,6 +37,8 @@ class Opinion:
 
     by: int
     redone: SegmentRedone
+    signed: SignedFrame | None = None
+    """As its daemon signed it, where that was shown."""
 
 
 @dataclass(frozen=True)
