@@ -32,7 +32,7 @@ class Landing:
 
     def __init__(self, told: LandingFacts) -> None:
         self._told = told
-        # Not sent as a file: a connection that a proxy or a relay names has no `sendfile`, and strangers cause no reads.
+        # Not sent as a file: connections whose caller a proxy or a relay names cannot do that (`NamedTransport`).
         self._look = LOOK.read_bytes()
 
     def add_routes(self, app: web.Application) -> None:

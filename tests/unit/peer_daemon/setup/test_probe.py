@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -15,19 +14,9 @@ from axonp2p.identity.keys import PrivateKey
 from axonp2p.transport.address import PinnedAddress
 from axonp2p.transport.http.http_replies import add_ping
 from axonp2p.transport.sessions.listener import Listener
-from axonp2p.transport.tls import client_context
 from peer_daemon.setup.probe import try_trackers
 from peer_daemon.setup.tracker_trial import TrackerTrial
 from tests.laboratory.authority import Authority
-
-
-@pytest.fixture
-def authority(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Authority]:
-    one = Authority(tmp_path)
-    monkeypatch.setenv("SSL_CERT_FILE", str(one.root))
-    client_context.cache_clear()
-    yield one
-    client_context.cache_clear()
 
 
 async def _tried(certificate: Certificate) -> TrackerTrial:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import socket
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from pathlib import Path
 
 import aiohttp
@@ -138,15 +138,6 @@ async def test_the_sheet_of_the_landing_page_comes_through_a_trusted_proxy_too(s
     assert head.startswith(b"HTTP/1.1 200 ")
     assert b"text/css" in head
     assert sheet == LOOK.read_bytes()
-
-
-@pytest.fixture
-def authority(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Authority]:
-    one = Authority(tmp_path)
-    monkeypatch.setenv("SSL_CERT_FILE", str(one.root))
-    client_context.cache_clear()
-    yield one
-    client_context.cache_clear()
 
 
 async def test_an_authoritys_certificate_is_served_renewed_and_not_pinned(start: Start, authority: Authority) -> None:
