@@ -96,6 +96,23 @@ async def test_plain_listeners_are_bounded(
         await browser.get(lab.tracker.own_doors.metrics)
 
 
+async def test_who_connects_and_says_nothing_keeps_nobody_out(
+    start: Start, browser: aiohttp.ClientSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(plain_server, "KEEP_ALIVE_S", 0.05)
+    monkeypatch.setattr(plain_server, "MOST_CONNECTIONS", 2)
+    lab = await start(metrics_listen="127.0.0.1:0")
+    metrics = lab.tracker.own_doors.metrics
+    host, port = metrics.split("/")[2].split(":")
+    lines = [await asyncio.open_connection(host, int(port)) for _ in range(2)]
+    lines[0][1].write(b"GET /metrics HTT")
+    for reader, writer in lines:
+        assert await asyncio.wait_for(reader.read(), 10) == b""
+        writer.close()
+    async with browser.get(metrics) as answer:
+        assert answer.status == 200
+
+
 async def test_a_port_that_was_asked_for_is_not_replaced(lab: Running, start: Start, tmp_path: Path) -> None:
     taken = lab.tracker.own_doors.metrics.split("/")[2]
     with pytest.raises(PortTaken, match="no listener for metrics") as raised:
