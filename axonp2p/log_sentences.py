@@ -17,7 +17,8 @@ def sentence_of(told: Mapping[str, Any], templates: Mapping[str, str]) -> str:
     An event without a template is told with its facts in brackets. Strangers' words may be among them.
     """
     event = str(told.get("event", ""))
-    facts = {name: _one_line(value) for name, value in told.items() if name not in _NO_FACTS and value not in ("", None)}
+    known = {name: value for name, value in told.items() if name not in _NO_FACTS and value not in ("", None)}
+    facts = {name: _one_line(value) for name, value in known.items()}
     template = templates.get(event)
     try:
         said = template.format_map(facts | {"reason": _reason(told)}) if template is not None else ""

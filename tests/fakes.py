@@ -17,7 +17,7 @@ from axonp2p.reservation.reserving import new_uuid
 from axonp2p.reservation.token import ReserveRequest
 from axonp2p.table.records import Row
 from axonp2p.transport.dial_policy import DialPolicy
-from axonp2p.verification.claims import SignedFrame
+from axonp2p.verification.signed_frames import SignedFrame
 from axonp2p.wire.envelope import Signed, sign
 from axonp2p.wire.schema import SCHEMAS
 

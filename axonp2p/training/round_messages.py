@@ -10,9 +10,10 @@ from axonp2p.errors import AxonError
 from axonp2p.training.messages import Prepared, Progress, TaskFailed, ToWorkerTraining
 from axonp2p.training.tuning.costs import ModelSize
 from axonp2p.training.tuning.exchange_tuner import ExchangeChoice
-from axonp2p.verification.claims import RoundDone, SegmentRedone, SignedFrame
+from axonp2p.verification.claims import RoundDone, SegmentRedone
 from axonp2p.verification.judgement import Judgement
 from axonp2p.verification.own_proofs import OwnProof
+from axonp2p.verification.signed_frames import SignedFrame
 
 # --- heard ----------------------------------------------------------------------------------------
 

@@ -10,11 +10,7 @@ from typing import Annotated, Literal
 
 import msgspec
 
-from axonp2p.identity.keys import SIGNATURE_BYTES
-from axonp2p.identity.peer_id import PeerId
-from axonp2p.transport.messages import Uuid
 from axonp2p.wire.codec import Message
-from axonp2p.wire.frame import HEADER_LIMIT
 from axonp2p.wire.quantities import Count, Number, Seconds
 from axonp2p.wire.ranks import MOST_MEMBERS, Rank
 
@@ -25,7 +21,6 @@ MOST_MARKS = 100
 """In one round: with their sketches they must fit a frame's header."""
 MOST_SEGMENT_STEPS = 64
 SKETCH_BYTES = 256
-FRAME_LIMIT = HEADER_LIMIT + 64
 
 
 class Mark(Message, frozen=True):
@@ -107,18 +102,3 @@ class SegmentRedone(Message, tag=True, frozen=True):
     """Spent on it."""
     failed: Literal["", "not handed over", "other bytes", "cannot be done"] = ""
     """Why there is no end. "other bytes": what was handed over has the right name, but not the sketch beside it."""
-
-
-class SignedFrame(Message, frozen=True):
-    """Something that a peer's worker said, as it came."""
-
-    peer: PeerId
-    """Whose daemon signed it."""
-    name: Annotated[str, msgspec.Meta(max_length=64)]
-    """As the job knew it."""
-    reservation: Uuid
-    """Of its lease."""
-    frame: Annotated[bytes, msgspec.Meta(max_length=FRAME_LIMIT)]
-    """The bytes that were signed."""
-    signature: Annotated[bytes, msgspec.Meta(min_length=SIGNATURE_BYTES, max_length=SIGNATURE_BYTES)]
-    """For `axon/said/1`."""

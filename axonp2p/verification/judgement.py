@@ -16,8 +16,9 @@ from dataclasses import dataclass
 from enum import Enum, auto
 from itertools import pairwise
 
-from axonp2p.verification.claims import Mark, RoundDone, SegmentRedone, SignedFrame
+from axonp2p.verification.claims import Mark, RoundDone, SegmentRedone
 from axonp2p.verification.distances import relative, same_memory
+from axonp2p.verification.signed_frames import SignedFrame
 
 MOST_OPINIONS = 5
 LEAD = 2

@@ -13,8 +13,8 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import dataclass
 
-from axonp2p.verification.claims import SignedFrame
 from axonp2p.verification.judgement import Claim, Opinion, repeats
+from axonp2p.verification.signed_frames import SignedFrame
 
 WITNESSES = 2
 """So many who accuse must have shown it."""

@@ -20,7 +20,7 @@ from axonp2p.client.storage.job_store import JobFolder
 from axonp2p.errors import AxonError, Unreachable
 from axonp2p.jobs.messages import Member, OwnersMessage, SetRoster
 from axonp2p.logs import get_logger
-from axonp2p.verification.claims import SignedFrame
+from axonp2p.verification.signed_frames import SignedFrame
 
 LOG_S = 15.0
 """How long the logs of all peers may take together at the end of a job."""

@@ -44,7 +44,7 @@ from axonp2p.kinds.run.messages import (
 from axonp2p.kinds.run.record import RunRecord
 from axonp2p.kinds.run.result_keeper import ResultKeeper
 from axonp2p.kinds.run.section import RunJob, order_for
-from axonp2p.verification.claims import SignedFrame
+from axonp2p.verification.signed_frames import SignedFrame
 from axonp2p.wire.codec import decode
 from axonp2p.wire.frame import HEADER_LIMIT, pack_frame, split_frame
 

@@ -22,9 +22,10 @@ from axonp2p.ledger.voiding import EVIDENCE_LIMIT, Voiding, VoidingHandedIn
 from axonp2p.logs import get_logger
 from axonp2p.training.round_messages import CheckEnded
 from axonp2p.training.spot_checks.scheduler import CheckSettings
-from axonp2p.verification.claims import FRAME_LIMIT, RoundDone, SignedFrame
-from axonp2p.verification.evidence import Evidence, examine, said_by, what_is_said
+from axonp2p.verification.claims import RoundDone
+from axonp2p.verification.evidence import Evidence, examine
 from axonp2p.verification.judgement import Outcome
+from axonp2p.verification.signed_frames import FRAME_LIMIT, SignedFrame, said_by, what_is_said
 from axonp2p.wire.codec import encode
 from axonp2p.wire.envelope import sign
 

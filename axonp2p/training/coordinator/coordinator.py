@@ -53,7 +53,7 @@ from axonp2p.training.rounds.phases import Phase
 from axonp2p.training.state_transfer.checkpoint_file import Model
 from axonp2p.training.state_transfer.file_parts import cut
 from axonp2p.training.state_transfer.model_layout import frozen_bytes, read_layout
-from axonp2p.verification.claims import SignedFrame
+from axonp2p.verification.signed_frames import SignedFrame
 from axonp2p.wire.codec import Message, decode
 from axonp2p.wire.frame import HEADER_LIMIT, pack_frame, split_frame
 

@@ -19,7 +19,8 @@ from axonp2p.training.round_messages import (
     SegmentHeard,
     StateAdoptedBy,
 )
-from axonp2p.verification.claims import RoundDone, SegmentRedone, SignedFrame
+from axonp2p.verification.claims import RoundDone, SegmentRedone
+from axonp2p.verification.signed_frames import SignedFrame
 
 MemberWord = MemberReady | StateAdoptedBy | ProgressHeard | RoundReported | SegmentHeard | MistakeReported | LinkBroken
 """What comes from a worker, which may say far too much. An owner's words are counted where they are heard."""

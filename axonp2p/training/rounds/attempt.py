@@ -12,7 +12,8 @@ from axonp2p.training.messages import Progress, StartRound
 from axonp2p.training.plan import TrainPlan
 from axonp2p.training.round_messages import Action, ProgressHeard, RoundReported, Tell
 from axonp2p.training.tuning.exchange_tuner import ExchangeChoice
-from axonp2p.verification.claims import RoundDone, SignedFrame
+from axonp2p.verification.claims import RoundDone
+from axonp2p.verification.signed_frames import SignedFrame
 
 MOST_EXTENSIONS = 2
 """How often those are given more time without whom too few would be left, and oftener in the round's first minute.

@@ -7,9 +7,10 @@ from dataclasses import dataclass, field
 
 from axonp2p.training.messages import RedoSegment
 from axonp2p.training.round_messages import Action, CheckEnded
-from axonp2p.verification.claims import RoundDone, SignedFrame
+from axonp2p.verification.claims import RoundDone
 from axonp2p.verification.judgement import Claim, Judgement, Opinion, claims_of
 from axonp2p.verification.own_proofs import OwnProof
+from axonp2p.verification.signed_frames import SignedFrame
 
 PENDING_ROUNDS = 3
 """So long one whose claim was found to be false may take to show that its machine comes to the same ends as others."""

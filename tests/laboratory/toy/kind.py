@@ -17,7 +17,7 @@ from axonp2p.jobs.lifecycle import JobState
 from axonp2p.jobs.section import Section
 from axonp2p.jobs.spec import JobSpec
 from axonp2p.ledger.receipt import Work
-from axonp2p.verification.claims import SignedFrame
+from axonp2p.verification.signed_frames import SignedFrame
 from axonp2p.wire.codec import decode
 from axonp2p.wire.frame import HEADER_LIMIT, pack_frame, split_frame
 

@@ -16,10 +16,10 @@ from axonp2p.jobs.spec import NeedSpec
 from axonp2p.kinds.train.checked_work import CheckedWork
 from axonp2p.ledger.voiding import VOIDING_LIMIT, VoidingHandedIn
 from axonp2p.training.round_messages import CheckEnded
-from axonp2p.verification.claims import SignedFrame
 from axonp2p.verification.evidence import examine_voiding
 from axonp2p.verification.judgement import Judgement, Outcome
 from axonp2p.verification.own_proofs import OwnProof
+from axonp2p.verification.signed_frames import SignedFrame
 from axonp2p.wire.codec import Message, decode_as
 from axonp2p.wire.envelope import Signed
 from tests.fakes import ManualClock, key_of

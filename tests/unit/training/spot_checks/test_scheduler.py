@@ -14,10 +14,10 @@ from axonp2p.training.round_messages import CheckEnded, ChecksImpossible, Segmen
 from axonp2p.training.spot_checks.open_checks import Finished
 from axonp2p.training.spot_checks.scheduler import MOST_WITHHELD, CheckSettings, SpotChecks
 from axonp2p.verification.claims import Mark, RoundDone, SegmentRedone
-from axonp2p.verification.evidence import what_is_said
 from axonp2p.verification.judgement import Outcome
 from axonp2p.verification.own_proofs import OWN_SEGMENTS
 from axonp2p.verification.rates import Trust
+from axonp2p.verification.signed_frames import what_is_said
 from axonp2p.wire.frame import pack_frame
 from tests.fakes import SIGNED
 
