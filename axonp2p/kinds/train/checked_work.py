@@ -159,10 +159,12 @@ class CheckedWork:
         )
         name, data = f"{self._name(rank)}-round-{checked.round + 1}.evidence", encode(evidence)
         self._journal.disk.do(partial(_keep, self._journal.folder.path / "evidence" / name, data))
-        if _convicts(evidence) and len(data) <= EVIDENCE_LIMIT:
-            self._void(rank, data, [checked.of, *checked.by])
-        else:
+        if not _convicts(evidence):
             log.warning("its receipts stay valid: not enough was signed", peer=self._name(rank))
+        elif len(data) > EVIDENCE_LIMIT:
+            log.warning("its receipts stay valid: no ledger takes so much evidence", bytes=len(data), file=name)
+        else:
+            self._void(rank, data, [checked.of, *checked.by])
 
     def _void(self, rank: int, evidence: bytes, voices: list[int]) -> None:
         """Have trackers told that what this peer earned in the job counts no more."""

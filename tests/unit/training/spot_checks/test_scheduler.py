@@ -390,6 +390,23 @@ def test_who_is_convicted_has_shown_as_much_as_evidence_has_to_show(seed):
         assert len(set(steps)) >= min(OWN_SEGMENTS, committed)
 
 
+def test_evidence_needs_few_reports_also_where_each_answers_once_a_round():
+    """A ledger takes evidence of a bounded size, and reports are most of it."""
+    desk, convictions = Conversation(), []
+    for round in range(14):
+        members = [rank for rank in range(5) if not convictions or rank != 2]
+        desk.finish({rank: in_three(round, lies=(rank, round) == (2, 1)) for rank in members}, round, every=3)
+        for rank, order in desk.asks().items():
+            end = THIRDS[order.start.step + order.steps]
+            found = desk.answers(rank, order, [end] * 32, [end - 0.1] * 32, at=order.start.step + order.steps)
+            convictions += [told for told in found.said if isinstance(told, CheckEnded) and told.convicted]
+    (told,) = convictions
+    for by in (2, *told.by):
+        shown = [(one.round, one.step) for one in told.proofs if one.by == by]
+        assert len(shown) >= OWN_SEGMENTS
+        assert len({round for round, _ in shown}) <= 2
+
+
 THIRDS = {0: 0.0, 3: 0.3, 6: 0.6, STEPS: 1.0}
 
 
