@@ -17,7 +17,8 @@ def sentence_of(told: Mapping[str, Any], templates: Mapping[str, str]) -> str:
     An event without a template is told with its facts in brackets. Strangers' words may be among them.
     """
     event = str(told.get("event", ""))
-    facts = {name: str(value) for name, value in told.items() if name not in _NO_FACTS and value not in ("", None)}
+    known = {name: value for name, value in told.items() if name not in _NO_FACTS and value not in ("", None)}
+    facts = {name: _one_line(value) for name, value in known.items()}
     template = templates.get(event)
     try:
         said = template.format_map(facts | {"reason": _reason(told)}) if template is not None else ""
@@ -32,12 +33,16 @@ def sentence_of(told: Mapping[str, Any], templates: Mapping[str, str]) -> str:
             said += f" ({', '.join(told_facts)})"
     lines = [f"{told.get('timestamp', '')}  {_MARKS.get(str(told.get('level')), '')}{said}".strip()]
     if told.get("fix"):
-        lines.append(f"          fix: {told['fix']}")
+        lines.append(f"          fix: {_one_line(told['fix'])}")
     if told.get("exception"):
         lines.append(str(told["exception"]))
     return printable("\n".join(lines))
 
 
 def _reason(told: Mapping[str, Any]) -> str:
-    reason, cause = (str(told.get(name) or "") for name in ("reason", "cause"))
+    reason, cause = (_one_line(told.get(name) or "") for name in ("reason", "cause"))
     return f"{reason} ({cause})" if reason and cause else reason or cause
+
+
+def _one_line(value: object) -> str:
+    return " ".join(str(value).split())

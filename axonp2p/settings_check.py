@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import difflib
 import json
+import re
 import tomllib
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
@@ -21,6 +22,10 @@ from axonp2p.plain_text import AmountUnit, amount_of, example_of, rounded
 from axonp2p.toml_text import line_of, nearest, nearest_section, not_toml
 
 _DOCS = "docs/settings.md lists every setting"
+_OF_KUBERNETES = re.compile(
+    r"\w+_(SERVICE_HOST=|SERVICE_PORT(_\w+)?=|PORT(_\d+_[A-Z]+)?=\w+://|PORT_\d+_[A-Z]+_(PROTO|PORT|ADDR)=)"
+)
+"""NAME=VALUE of what it puts into every container of a namespace with a service called axon-tracker, say."""
 
 Sections = dict[str, dict[str, FieldInfo]]
 """By name ("", "peer", "peer.in-use") and key."""
@@ -55,7 +60,7 @@ def add_environment(
     }
     prefixes = tuple(f"AXON_{name}_".upper() for name in sections[""])
     for variable, text in sorted(environment.items()):
-        if not variable.startswith(prefixes):
+        if not variable.startswith(prefixes) or _OF_KUBERNETES.match(f"{variable}={text}"):
             continue
         if variable not in known:
             close = difflib.get_close_matches(variable, known, n=1)

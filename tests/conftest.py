@@ -8,8 +8,12 @@ import os
 import signal
 from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
+
+if TYPE_CHECKING:
+    from tests.laboratory.authority import Authority
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -48,3 +52,17 @@ def alone_on_the_network() -> Iterator[None]:
         patch.setenv("AXON_CLIENT_LAN", "false")
         patch.setenv("AXON_PEER_LAN", "false")
         yield
+
+
+@pytest.fixture
+def authority(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Authority]:
+    """An authority that callers in this process trust."""
+    # What signs certificates is loaded for the few tests that need it.
+    from axonp2p.transport.tls import client_context
+    from tests.laboratory.authority import Authority
+
+    one = Authority(tmp_path)
+    monkeypatch.setenv("SSL_CERT_FILE", str(one.root))
+    client_context.cache_clear()
+    yield one
+    client_context.cache_clear()

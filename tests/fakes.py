@@ -17,6 +17,7 @@ from axonp2p.reservation.reserving import new_uuid
 from axonp2p.reservation.token import ReserveRequest
 from axonp2p.table.records import Row
 from axonp2p.transport.dial_policy import DialPolicy
+from axonp2p.verification.signed_frames import SignedFrame
 from axonp2p.wire.envelope import Signed, sign
 from axonp2p.wire.schema import SCHEMAS
 
@@ -25,6 +26,10 @@ HERE = DialPolicy(lambda: ["127.0.0.1"])
 """Of a swarm on one computer."""
 NEARBY = DialPolicy(lambda: ["192.0.2.1", "198.51.100.1", "2001:db8::1"])
 """Of somebody in the networks that documents use (RFC 5737, RFC 3849)."""
+
+
+SIGNED = SignedFrame(peer="a" * 52, name="otter", reservation="0" * 36, frame=b"", signature=bytes(64))
+"""What stands for a daemon's signature where nobody looks into it."""
 
 
 class ManualClock:

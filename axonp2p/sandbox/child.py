@@ -15,7 +15,6 @@ from functools import partial
 from pathlib import Path
 
 from axonp2p.errors import SandboxMissing
-from axonp2p.missing_modules import wrong_system
 from axonp2p.sandbox.channel import WorkerChannel
 from axonp2p.sandbox.environment import closed_to_others, find_environment
 from axonp2p.sandbox.launch import Launched, find_bubblewrap, launch, made_up_files
@@ -23,7 +22,7 @@ from axonp2p.sandbox.limits import Limits
 from axonp2p.sandbox.log import LEAST_PAUSE_S, READ_AT_ONCE, BoundedLog, LogPace
 from axonp2p.sandbox.messages import StandBy
 from axonp2p.sandbox.walls.command_line import Descriptors, bubblewrap_command
-from axonp2p.sandbox.walls.diagnosis import Kernel, why_it_failed
+from axonp2p.sandbox.walls.diagnosis import FIXED_BY, LINUX_ONLY, Kernel, why_it_failed
 from axonp2p.sandbox.walls.drop_privileges import choose_user
 from axonp2p.sandbox.walls.seccomp import filter_program, open_filter
 from axonp2p.sandbox.watch.ending import Circumstances, ending
@@ -219,16 +218,16 @@ def why_no_sandbox() -> str:
     Builds one and runs the interpreter in it; blocks for some 200 ms.
     """
     if sys.platform != "linux":
-        return f"jobs are walled in on Linux only; to fix it: {wrong_system('a sandbox', 'Linux').fix}"
+        return LINUX_ONLY
     try:
         bubblewrap = find_bubblewrap()
         filter_program()
     except SandboxMissing as missing:
-        return f"{missing.message}; to fix it: {missing.fix}"
+        return f"{missing.message}{FIXED_BY}{missing.fix}"
     environment, user = find_environment(), choose_user()
     closed = None if user is None else closed_to_others(environment)
     if closed is not None:
-        return f"a worker of root's runs as another user, who may not read {closed}; to fix it: chmod -R a+rX {closed}"
+        return f"a worker of root's runs as another user, who may not read {closed}{FIXED_BY}chmod -R a+rX {closed}"
     with contextlib.ExitStack() as opened:
         folder = opened.enter_context(tempfile.TemporaryDirectory(prefix="axon-"))
         files = tuple(opened.enter_context(file).fileno() for file in made_up_files())

@@ -48,21 +48,21 @@ def service_group(program: ServiceProgram) -> click.Group:
     @group.command("install", help=_install_help(program))
     @click.option("--print", "only_print", is_flag=True, help="Only print the systemd unit, and change nothing.")
     @_options(program)
-    def install(only_print: bool, home: Path | None, system: bool, as_json: bool) -> None:
+    def install(only_print: bool, home: Path | None, as_json: bool, system: bool = False) -> None:
         from axonp2p.console import print_answer
 
         _install(program, Unit(program.name, system), home, as_json, print_answer, only_print=only_print)
 
     @group.command("uninstall", help=f"Stop the service and remove it; {program.keeps} stay.")
     @_options(program)
-    def uninstall(home: Path | None, system: bool, as_json: bool) -> None:
+    def uninstall(home: Path | None, as_json: bool, system: bool = False) -> None:
         from axonp2p.console import print_answer
 
         _uninstall(program, Unit(program.name, system), home, as_json, print_answer)
 
     @group.command("status", help="Whether the service is installed, and whether it runs.")
     @_options(program)
-    def status(home: Path | None, system: bool, as_json: bool) -> None:
+    def status(home: Path | None, as_json: bool, system: bool = False) -> None:
         from axonp2p.console import print_answer
 
         _status(program, Unit(program.name, system), as_json, print_answer)
@@ -72,16 +72,11 @@ def service_group(program: ServiceProgram) -> click.Group:
 
 def _options(program: ServiceProgram) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     def add(command: Callable[..., Any]) -> Callable[..., Any]:
-        shown = click.option(
-            "--system",
-            is_flag=True,
-            hidden=not program.system_home,
-            help="The service of the whole machine, as a user of its own; needs root.",
-        )
-        home = click.option(
-            "--home", type=click.Path(path_type=Path, file_okay=False), help=f"Folder of {program.what}."
-        )
-        return json_and_debug(home(shown(command)))
+        if program.system_home:
+            text = "The service of the whole machine, as a user of its own; needs root."
+            command = click.option("--system", is_flag=True, help=text)(command)
+        folder = click.Path(path_type=Path, file_okay=False)
+        return json_and_debug(click.option("--home", type=folder, help=f"Folder of {program.what}.")(command))
 
     return add
 
@@ -100,6 +95,12 @@ def _install(
 ) -> None:
     from axonp2p.service import manager
 
+    if unit.system and home is not None:
+        raise SettingsError(
+            f"a service of the whole machine cannot write to {home}",
+            cause=f"it has a user of its own, and its folder is {program.system_home}",
+            fix=f"{program.name} service install --system",
+        )
     text = _text(program, unit, home)
     if only_print:
         answer(text.rstrip("\n"), {"text": text}, as_json=as_json)

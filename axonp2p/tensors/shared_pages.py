@@ -1,7 +1,8 @@
 """Tensors of two processes that hold the same bytes share their memory: pages of one file lie under both.
 
-The tensors stay at their addresses, so whatever else refers to their memory still does. Nothing written by one process
-is seen by the other: a write makes a copy of its page (`MAP_PRIVATE`). The file belongs in a tmpfs.
+The tensors stay at their addresses, so whatever else refers to their memory still does. What one process writes to a
+tensor is not seen by the other: a write makes a copy of its page (`MAP_PRIVATE`). What somebody writes to the file is:
+it is no wall between the two, and needs none where both run the same code. The file belongs in a tmpfs.
 """
 
 from __future__ import annotations
@@ -23,13 +24,17 @@ _PAGE = mmap.PAGESIZE
 def write_pages(file: int, tensors: Iterable[Tensor]) -> None:
     """Write the whole pages of these tensors into an empty file, and put it under them.
 
-    Raises `OSError` where there is no room.
+    Raises `OSError` where there is no room for all: those that came before share their pages all the same.
     """
     for offset, pages in _pages_of(tensors):
         data = pages.data
-        while data:
-            written = os.pwrite(file, data, offset + len(pages) - len(data))
-            data = data[written:]
+        try:
+            while data:
+                written = os.pwrite(file, data, offset + len(pages) - len(data))
+                data = data[written:]
+        except OSError:
+            os.ftruncate(file, offset)  # a part of a tensor is of use to nobody, and others need the room
+            raise
         _put_under(pages, file, offset)
 
 

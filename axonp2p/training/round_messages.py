@@ -13,6 +13,7 @@ from axonp2p.training.tuning.exchange_tuner import ExchangeChoice
 from axonp2p.verification.claims import RoundDone, SegmentRedone
 from axonp2p.verification.judgement import Judgement
 from axonp2p.verification.own_proofs import OwnProof
+from axonp2p.verification.signed_frames import SignedFrame
 
 # --- heard ----------------------------------------------------------------------------------------
 
@@ -63,8 +64,8 @@ class RoundReported:
 
     rank: int
     done: RoundDone
-    signed: bool
-    """Whether its daemon has signed that its worker said so."""
+    signed: SignedFrame | None
+    """What its daemon has signed, that its worker said so; None when it has not."""
 
 
 @dataclass(frozen=True)
@@ -73,7 +74,7 @@ class SegmentHeard:
 
     rank: int
     redone: SegmentRedone
-    signed: bool
+    signed: SignedFrame | None
     """As above."""
 
 
@@ -315,6 +316,10 @@ class CheckEnded:
     """Spent on it."""
     attempt: int = 0
     """At the round."""
+    report: SignedFrame | None = None
+    """The claim, as the member's daemon signed it."""
+    opinions: Sequence[SignedFrame] = ()
+    """Where those in `by` were led, as theirs signed it."""
     proofs: Sequence[OwnProof] = ()
     """Of those that speak in it: they have come to ends of their own again."""
 

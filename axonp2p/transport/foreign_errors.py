@@ -72,7 +72,7 @@ def translated(error: BaseException, called: str, unreachable: type[Unreachable]
     if isinstance(error, aiohttp.WSServerHandshakeError):
         kind = Busy if error.status in (429, 503) else Refused
         return kind(f"{called} opens no session", cause=f"HTTP status {error.status}")
-    fix = WHOLE_ADDRESS if isinstance(error, aiohttp.ClientConnectorCertificateError) else ""
+    fix = WHOLE_ADDRESS if nobody_vouches(error) else ""
     return unreachable(f"{called} cannot be reached", cause=plain_words(error), fix=fix)
 
 
@@ -80,10 +80,19 @@ def translated(error: BaseException, called: str, unreachable: type[Unreachable]
 _EXPIRED, _OTHER_NAMES = 10, (62, 64)
 
 
-def _of_certificate(error: BaseException) -> str:
+def nobody_vouches(error: BaseException | None) -> bool:
+    """Whether the certificate there is no authority's: the address needs its fingerprint."""
+    return _verify_code(error) not in (None, _EXPIRED, *_OTHER_NAMES)
+
+
+def _verify_code(error: BaseException | None) -> int | None:
     if isinstance(error, aiohttp.ClientConnectorCertificateError):
         error = error.certificate_error
-    number = getattr(error, "verify_code", 0)
+    return error.verify_code if isinstance(error, ssl.SSLCertVerificationError) else None
+
+
+def _of_certificate(error: BaseException) -> str:
+    number = _verify_code(error)
     if number == _EXPIRED:
         return "its certificate has expired"
     if number in _OTHER_NAMES:

@@ -15,35 +15,16 @@ from typing import Annotated
 import msgspec
 
 from axonp2p.errors import MalformedMessage, Refused
-from axonp2p.identity.keys import SIGNATURE_BYTES
 from axonp2p.identity.peer_id import PeerId, short
-from axonp2p.ledger.said import Said, check_said
+from axonp2p.ledger.said import check_said
 from axonp2p.ledger.voiding import EVIDENCE_LIMIT, Voiding, open_voiding
-from axonp2p.transport.messages import Uuid
 from axonp2p.verification.claims import RoundDone, SegmentRedone
 from axonp2p.verification.judgement import MOST_OPINIONS, Claim, Judgement, Opinion, Outcome, claims_of, judge, repeats
 from axonp2p.verification.own_proofs import OWN_SEGMENTS, WITNESSES, enough_shown
-from axonp2p.wire.codec import Message, decode, decode_as
+from axonp2p.verification.signed_frames import SignedFrame, said_by, what_is_said
+from axonp2p.wire.codec import Message, decode_as
 from axonp2p.wire.envelope import Signed
-from axonp2p.wire.frame import HEADER_LIMIT, split_frame
 from axonp2p.wire.quantities import Count
-
-FRAME_LIMIT = HEADER_LIMIT + 64
-
-
-class SignedFrame(Message, frozen=True):
-    """Something that a peer's worker said, as it came."""
-
-    peer: PeerId
-    """Whose daemon signed it."""
-    name: Annotated[str, msgspec.Meta(max_length=64)]
-    """As the job knew it."""
-    reservation: Uuid
-    """Of its lease."""
-    frame: Annotated[bytes, msgspec.Meta(max_length=FRAME_LIMIT)]
-    """The bytes that were signed."""
-    signature: Annotated[bytes, msgspec.Meta(min_length=SIGNATURE_BYTES, max_length=SIGNATURE_BYTES)]
-    """For `axon/said/1`."""
 
 
 class Evidence(Message, frozen=True):
@@ -183,20 +164,3 @@ def _opinion(signed: SignedFrame, report: RoundDone, claim: Claim) -> SegmentRed
     ):
         raise MalformedMessage("evidence with an opinion about other steps")
     return told
-
-
-def said_by(job: str, client: PeerId, signed: SignedFrame) -> Said:
-    """What its signature is over."""
-    return Said(
-        job=job,
-        reservation=signed.reservation,
-        client=client,
-        peer=signed.peer,
-        sha256=hashlib.sha256(signed.frame).digest(),
-    )
-
-
-def what_is_said(frame: bytes | memoryview) -> RoundDone | SegmentRedone:
-    """A frame that evidence can be made of. Raises `MalformedMessage` for anything else, `MessageTooLarge`."""
-    message: RoundDone | SegmentRedone = decode(split_frame(frame).header, RoundDone | SegmentRedone, HEADER_LIMIT)
-    return message

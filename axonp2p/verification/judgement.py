@@ -18,6 +18,7 @@ from itertools import pairwise
 
 from axonp2p.verification.claims import Mark, RoundDone, SegmentRedone
 from axonp2p.verification.distances import relative, same_memory
+from axonp2p.verification.signed_frames import SignedFrame
 
 MOST_OPINIONS = 5
 LEAD = 2
@@ -37,6 +38,8 @@ class Opinion:
 
     by: int
     redone: SegmentRedone
+    signed: SignedFrame | None = None
+    """As its daemon signed it, where that was shown."""
 
 
 @dataclass(frozen=True)

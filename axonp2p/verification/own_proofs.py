@@ -14,6 +14,7 @@ from collections.abc import Collection
 from dataclasses import dataclass
 
 from axonp2p.verification.judgement import Claim, Opinion, repeats
+from axonp2p.verification.signed_frames import SignedFrame
 
 WITNESSES = 2
 """So many who accuse must have shown it."""
@@ -36,6 +37,10 @@ class OwnProof:
     """Of the round, where they began."""
     segments: int
     """How many there are in that report of its own."""
+    report: SignedFrame | None = None
+    """That report, as its daemon signed it."""
+    said: SignedFrame | None = None
+    """Where they led again, as its daemon signed it."""
 
 
 class OwnProofs:
@@ -46,11 +51,12 @@ class OwnProofs:
         self._led_elsewhere: set[int] = set()
         self._say_so: set[int] = set()
 
-    def note(self, claim: Claim, opinion: Opinion, segments: int) -> None:
-        """It has done these steps of its own again, one of so many segments, or says that it cannot."""
+    def note(self, claim: Claim, opinion: Opinion, segments: int, report: SignedFrame | None = None) -> None:
+        """It has done these steps of its own again, one of so many segments of a report, or says that it cannot."""
         redone = opinion.redone
         if repeats(claim, opinion):
-            proof = OwnProof(opinion.by, redone.round, redone.attempt, redone.step, segments)
+            place = redone.round, redone.attempt, redone.step
+            proof = OwnProof(opinion.by, *place, segments, report, opinion.signed)
             self._proven.setdefault(opinion.by, []).append(proof)
         else:
             self._led_elsewhere.add(opinion.by)

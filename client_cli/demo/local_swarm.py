@@ -27,6 +27,7 @@ from axonp2p.errors import AlreadyRunning, AxonError, SandboxMissing, SettingsEr
 from axonp2p.files import locked
 from axonp2p.missing_modules import not_installed
 from axonp2p.sandbox.child import why_no_sandbox
+from axonp2p.sandbox.walls.diagnosis import FIXED_BY
 from client_cli.child_errors import last_lines, why_it_ended
 from client_cli.interrupts import die_with_parent, no_interruption
 from client_cli.swarm_file import (
@@ -74,7 +75,7 @@ def start_swarm(home: Path, plan: SwarmPlan, told: Callable[[str, SwarmRecord], 
     with no_interruption():  # it makes files of its own
         reason = why_no_sandbox()
     if reason:
-        cause, _, fix = reason.partition("; to fix it: ")
+        cause, _, fix = reason.partition(FIXED_BY)
         raise SandboxMissing("peers could run no job on this computer", cause=cause, fix=fix)
     with _alone_in(home):
         before = read_record(home)

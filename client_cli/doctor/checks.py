@@ -14,7 +14,8 @@ from axonp2p.errors import (
     TrackerUnreachable,
 )
 from axonp2p.findings import Check, FindingState, failed, ok
-from axonp2p.plain_text import mebibytes_text, plural
+from axonp2p.plain_text import bytes_text, mebibytes_text, plural
+from axonp2p.sandbox.walls.diagnosis import FIXED_BY
 from axonp2p.transport.clock_check import clock_checks
 from client_cli.doctor.facts import ClientFacts, ClientMachineFacts, ClientTrackerFacts, DhtFacts, LogFacts
 
@@ -62,7 +63,7 @@ def _machine(machine: ClientMachineFacts) -> Iterable[Check]:
     else:
         yield ok("room", room)
     if machine.sandbox_trouble:
-        cause, _, fix = machine.sandbox_trouble.partition("; to fix it: ")
+        cause, _, fix = machine.sandbox_trouble.partition(FIXED_BY)
         text = f"none can be had, so this computer can submit jobs but not lend itself ({cause})"
         yield Check(FindingState.WARN, "sandbox", text, fix, SandboxMissing.code)
     else:

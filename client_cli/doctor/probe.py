@@ -20,9 +20,9 @@ from axonp2p.clock import Clock
 from axonp2p.errors import AxonError, KeyFileUnsafe, SettingsError, Unreachable
 from axonp2p.identity.key_file import load_or_create_key
 from axonp2p.identity.keys import PrivateKey
-from axonp2p.missing_modules import PAGE
 from axonp2p.peers.capability import Need, as_map
 from axonp2p.peers.rtt import PingTarget, measure
+from axonp2p.sandbox.walls.diagnosis import LINUX_ONLY
 from axonp2p.settings import ClientSettings, read_settings
 from axonp2p.table.dht.node import DhtNode
 from axonp2p.table.dht.routing.node_state import load_state
@@ -202,7 +202,7 @@ def _look_at_machine(home: Path) -> ClientMachineFacts:
 
 def _sandbox_trouble() -> str:
     if sys.platform == "win32":
-        return f"jobs are walled in on Linux only; to fix it: on Windows use WSL2: {PAGE}"
+        return LINUX_ONLY
     # Its modules do not load on Windows.
     from axonp2p.sandbox.child import why_no_sandbox
 

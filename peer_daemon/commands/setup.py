@@ -89,7 +89,7 @@ def _answers(
     if not known and settings.lan:
         found = asyncio.run(trackers_of_lan())
         known = tuple(found)[:1]
-        where = f" ({found[known[0]]}, on your network, uses this one)" if known else ""
+        where = f" ({_one_line(found[known[0]])}, on your network, uses this one)" if known else ""
     trackers, trials = _tried_trackers(f"3. Which tracker?{where}", " ".join(known) or "none", ask)
     cards = ", ".join(card.name for card in lendable(machine.gpus))
     usual_gpu = "yes" if settings.gpu else "no"
@@ -129,7 +129,7 @@ def _kept(trial: TrackerTrial, *, asks: bool) -> str:
                 fix="axon-peer setup --yes --tracker ADDRESS    with the whole address that its operator gives",
             )
         return str(trial.address)
-    click.echo(f"     {trial.text}")
+    click.echo(f"     {_one_line(trial.text)}")
     if trial.error is None:
         return str(trial.address)
     if trial.offered:
@@ -139,6 +139,13 @@ def _kept(trial: TrackerTrial, *, asks: bool) -> str:
         )
         return trial.offered if wanted else ""
     return str(trial.address) if click.confirm("     Keep this address all the same?", default=False) else ""
+
+
+def _one_line(told: str) -> str:
+    """What others say of themselves, for a terminal."""
+    from axonp2p.console import printable
+
+    return printable(" ".join(told.split()))
 
 
 def _suggested(question: str, usual: str, understood: Callable[[str], T]) -> T:

@@ -10,6 +10,7 @@ from axonp2p.jobs.kinds import KINDS
 from axonp2p.plain_text import plural
 from axonp2p.sandbox.attacks.attack import Tried
 from axonp2p.sandbox.limits import Priority
+from axonp2p.sandbox.walls.diagnosis import FIXED_BY
 from axonp2p.transport.clock_check import clock_checks
 from peer_daemon.doctor.facts import ContainFacts, MachineFacts, PeerFacts, PortFacts, TrackerFacts
 from peer_daemon.gpus.gpu_lending import checks_of_gpus
@@ -69,7 +70,7 @@ def _machine(machine: MachineFacts) -> Iterable[Check]:
 
 def _contain(contain: ContainFacts, verbose: bool) -> Iterable[Check]:
     if contain.no_sandbox:
-        cause, _, fix = contain.no_sandbox.partition("; to fix it: ")
+        cause, _, fix = contain.no_sandbox.partition(FIXED_BY)
         yield failed("sandbox", SandboxMissing("no job can be locked up here, so none runs", cause=cause, fix=fix))
     else:
         yield ok("sandbox", "a job can be locked up here (bubblewrap)")

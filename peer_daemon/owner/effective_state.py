@@ -69,7 +69,7 @@ _FOR_CLIENTS = {
     Why.BUSY: "its owner's programs need the processor",
     Why.PROGRAM: "a program that has the machine for itself runs",
     Why.IN_USE: "its owner lends it at other times",
-    Why.FULL_SCREEN: "a program of its owner fills the screen",
+    Why.FULL_SCREEN: "its owner lends it at other times",
     Why.MEMORY: "its owner's programs need the memory",
     Why.DISK: "its disk is almost full",
     Why.BATTERY: "it runs on battery",

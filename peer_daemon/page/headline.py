@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from axonp2p.sandbox.walls.diagnosis import FIXED_BY
 from peer_daemon.control.status import State, Status
 from peer_daemon.page.words import WORDS
 
-FIXED_BY = "; to fix it: "
 NOT_FINDABLE = "NOT FINDABLE"
 
 

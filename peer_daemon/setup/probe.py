@@ -14,7 +14,7 @@ from axonp2p.table.dht.lan import Lan, LanPeer
 from axonp2p.table.health import ask_health
 from axonp2p.table.tracker_client import line_to
 from axonp2p.transport.address import PinnedAddress
-from axonp2p.transport.foreign_errors import NETWORK_ERRORS
+from axonp2p.transport.foreign_errors import NETWORK_ERRORS, nobody_vouches
 from axonp2p.transport.tls import presented_fingerprint
 from peer_daemon.gpus.gpu_lending import gpu_words
 from peer_daemon.idle.power import Power
@@ -72,7 +72,7 @@ async def _try(address: PinnedAddress, clock: Clock) -> TrackerTrial:
             return TrackerTrial(address, TrackerUnreachable(f"{line.called} cannot be reached", cause=cause))
         except AxonError as error:
             presented = b""
-            if address.fingerprint is None:
+            if nobody_vouches(error.__cause__):  # an authority's certificate is replaced often: nothing may pin it
                 with suppress(TimeoutError, *NETWORK_ERRORS):
                     presented = await presented_fingerprint(address.host, address.port, TRACKER_WITHIN_S)
             return TrackerTrial(address, error, presented=presented)

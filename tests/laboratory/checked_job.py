@@ -22,6 +22,7 @@ from axonp2p.training.spot_checks.scheduler import CheckSettings, SpotChecks
 from axonp2p.verification.claims import Mark, RoundDone, SegmentRedone
 from axonp2p.verification.judgement import Outcome
 from axonp2p.verification.rates import Trust
+from tests.fakes import SIGNED
 
 STEPS, LEG, BATCH, VALUES = 48, 8, 4, 1000
 Vector = list[float]
@@ -111,8 +112,9 @@ class CheckedJob:
             self._round += 1
             return  # nothing is committed to, so nothing can be checked
         reports = {rank: self._report(rank, nature, cut.every) for rank, nature in members.items()}
+        signed = dict.fromkeys(reports, SIGNED)
         shards, upload = {rank: [rank] for rank in members}, dict.fromkeys(members, 1e9)
-        done = Finished(self._round, 0, cut.every, STEPS // LEG, False, shards, reports, (), (), 10.0, upload)
+        done = Finished(self._round, 0, cut.every, STEPS // LEG, False, shards, reports, signed, (), 10.0, upload)
         self._drop(self._checks.breaches(done))
         result.off += [action.reason for action in self._checks.draw(done) if isinstance(action, ChecksImpossible)]
         result.honest_rounds += sum(nature.honest for nature in members.values())
@@ -137,7 +139,7 @@ class CheckedJob:
             claimed = self._marks[rank, order.round, order.start.step + order.steps]
             redone = msgspec.structs.replace(redone, end=claimed)
         self.result.steps_redone += order.steps
-        self._settle(self._checks.heard(SegmentHeard(rank, redone, signed=True), self._natures, 0.0))
+        self._settle(self._checks.heard(SegmentHeard(rank, redone, signed=SIGNED), self._natures, 0.0))
 
     def _settle(self, found: CaseOutcome) -> None:
         result = self.result

@@ -12,7 +12,8 @@ from axonp2p.identity.keys import PrivateKey
 from axonp2p.ledger.said import sign_said
 from axonp2p.ledger.voiding import Voiding, VoidingHandedIn
 from axonp2p.verification.claims import Mark, RoundDone, SegmentRedone
-from axonp2p.verification.evidence import Evidence, SignedFrame, said_by
+from axonp2p.verification.evidence import Evidence
+from axonp2p.verification.signed_frames import SignedFrame, said_by
 from axonp2p.wire.codec import Message, encode
 from axonp2p.wire.envelope import sign
 from axonp2p.wire.frame import pack_frame

@@ -19,6 +19,7 @@ from axonp2p.training.state_transfer.file_parts import cut
 from axonp2p.training.trainer.outer_optimizer import State
 from axonp2p.wire.codec import decode
 from axonp2p.wire.frame import HEADER_LIMIT, pack_frame, split_frame
+from tests.fakes import SIGNED
 from tests.laboratory.exchange_lines import Agenda
 
 
@@ -69,7 +70,7 @@ class Desk:
             not isinstance(message, Piece | PieceList | AskPieces | OutputFile | OutputPart | OutputsSent)
             and rank not in self.gone
         ):
-            self.happened(member_event(rank, message, bytes(parts.payload), signed=True))
+            self.happened(member_event(rank, message, bytes(parts.payload), signed=SIGNED))
 
     def happened(self, event: Event) -> None:
         self._inbox.append(event)

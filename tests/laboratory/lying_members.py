@@ -37,6 +37,7 @@ from axonp2p.training.round_messages import (
 from axonp2p.training.rounds.machine import Rounds
 from axonp2p.training.rounds.phases import AT_REST
 from axonp2p.verification.claims import RoundDone
+from tests.fakes import SIGNED
 
 ROUNDS = 5
 VALUES = 100_000
@@ -196,7 +197,7 @@ class LyingJob:
             kept_back = sum(share[owner] for owner, late in self._late.items() if rank in late)
             left_out = sorted(self._late.get(rank, ()))
             report = msgspec.structs.replace(report, kept_back=kept_back, left_out=left_out)
-            self._later(RoundReported(rank, report, signed=True))
+            self._later(RoundReported(rank, report, signed=SIGNED))
 
     def _told_otherwise(self, owner: int, members: list[int]) -> set[int]:
         if self._habit(owner) not in ("equivocate", "all"):

@@ -183,6 +183,13 @@ def test_new_code_is_installed_again_where_a_copy_of_it_runs(house: House) -> No
     assert not house.install()[0]
 
 
+def test_an_option_that_there_is_not_shows_those_that_there_are_from_any_folder() -> None:
+    done = subprocess.run(["./install", "--no-such-option"], cwd=ROOT / "scripts", capture_output=True, text=True)
+    assert done.returncode == 2
+    assert "scripts/install --dev" in done.stderr
+    assert "sed:" not in done.stderr
+
+
 def test_an_install_that_fails_is_tried_again_and_shows_why(house: House) -> None:
     program(house.base / ".venv/bin/python", "echo no network; exit 1")
     done = subprocess.run(house._command(()), env=house._environment(), capture_output=True, text=True)

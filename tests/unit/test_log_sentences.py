@@ -36,3 +36,11 @@ def test_a_fact_that_is_missing_or_hostile_breaks_nothing() -> None:
     assert sentence_of({"event": "announced", "level": "info"}, SENTENCES) == "Announced"
     told = {"event": "lease taken", "level": "info", "job": "\x1b[2J{x}", "client": "c", "cores": 1, "memory_mb": 2}
     assert "\x1b" not in sentence_of(told, SENTENCES)
+
+
+def test_strangers_words_make_no_line_of_their_own() -> None:
+    forged = "no\n14:10:03  READY: nothing else needs the machine"
+    told = {"event": "not announced", "level": "warning", "timestamp": "14:10:02", "reason": forged, "cause": forged}
+    for templates in (SENTENCES, {}):
+        said = sentence_of(told | {"tracker": forged, "fix": forged}, templates)
+        assert [line[:8] for line in said.splitlines()] == ["14:10:02", " " * 8]

@@ -25,6 +25,8 @@ FILES = {
 }
 """All that is served from the disk; nothing else of the folder is."""
 OPTION = "--page-listen"
+FRESH_S = 1.0
+"""The page is made at most once in so many seconds, and by one request at a time, however often somebody asks."""
 
 
 class OperatorPage:
@@ -33,6 +35,9 @@ class OperatorPage:
     def __init__(self, recorder: Recorder, listen: str) -> None:
         """Raises `SettingsError` when others could reach `listen`."""
         self._recorder = recorder
+        self._made = ""
+        self._made_at = float("-inf")
+        self._making = asyncio.Lock()
         self._host, self._port = loopback(
             listen,
             "operator's page",
@@ -58,11 +63,15 @@ class OperatorPage:
         await self._server.stop()
 
     async def _page(self, request: web.Request) -> web.Response:
-        try:
-            overview = await self._recorder.overview()
-        except AxonError as error:
-            return web.Response(text=f"{error}\n", status=503)
-        return web.Response(text=await asyncio.to_thread(_render, overview), content_type="text/html")
+        async with self._making:
+            now = asyncio.get_running_loop().time()
+            if now - self._made_at >= FRESH_S:
+                try:
+                    overview = await self._recorder.overview()
+                except AxonError as error:
+                    return web.Response(text=f"{error}\n", status=503)
+                self._made, self._made_at = await asyncio.to_thread(_render, overview), now
+        return web.Response(text=self._made, content_type="text/html")
 
 
 def _render(overview: Overview) -> str:

@@ -20,6 +20,7 @@ from axonp2p.client.storage.job_store import JobFolder
 from axonp2p.errors import AxonError, Unreachable
 from axonp2p.jobs.messages import Member, OwnersMessage, SetRoster
 from axonp2p.logs import get_logger
+from axonp2p.verification.signed_frames import SignedFrame
 
 LOG_S = 15.0
 """How long the logs of all peers may take together at the end of a job."""
@@ -30,8 +31,8 @@ log = get_logger(__name__)
 class WorkListener(Protocol):
     """Hears for a job's driver, once it works, what its peers come to."""
 
-    async def heard(self, rank: int, payload: memoryview, *, signed: bool) -> None:
-        """A worker's frame; `signed`: its daemon has signed it, and the signature is good. More is read after it."""
+    async def heard(self, rank: int, payload: memoryview, *, signed: SignedFrame | None) -> None:
+        """A worker's frame; `signed`: as its daemon has signed it, if it has. More is read after it."""
 
     async def joined(self, rank: int, name: str) -> None:
         """A peer has come that has the bundle; its rank is a new one."""
@@ -79,7 +80,7 @@ class LeasedCrew:
         self._logged: set[int] = set()
         self._turned_away: set[int] = set()
         self._given_back: set[int] = set()
-        self.signed: Callable[[int, memoryview, bytes], None] | None = None
+        self.signed: Callable[[int, memoryview, bytes], SignedFrame] | None = None
         """Is told what peers sign of their workers' words; raises `PeerMisbehaved` for a wrong signature."""
         self.fewer = asyncio.Event()
         """Set when somebody has gone; whoever looks after it clears it."""
@@ -192,10 +193,9 @@ class LeasedCrew:
 
     async def worker_said(self, rank: int, payload: memoryview, signature: bytes) -> None:
         """`LeaseListener`."""
-        if signature and self.signed:
-            self.signed(rank, payload, signature)
+        signed = self.signed(rank, payload, signature) if signature and self.signed else None
         if self._listener:
-            await self._listener.heard(rank, payload, signed=bool(signature))
+            await self._listener.heard(rank, payload, signed=signed)
 
     def receipt_signed(self, rank: int, receipt: bytes) -> None:
         """`LeaseListener`."""

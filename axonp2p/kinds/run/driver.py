@@ -44,6 +44,7 @@ from axonp2p.kinds.run.messages import (
 from axonp2p.kinds.run.record import RunRecord
 from axonp2p.kinds.run.result_keeper import ResultKeeper
 from axonp2p.kinds.run.section import RunJob, order_for
+from axonp2p.verification.signed_frames import SignedFrame
 from axonp2p.wire.codec import decode
 from axonp2p.wire.frame import HEADER_LIMIT, pack_frame, split_frame
 
@@ -143,7 +144,7 @@ class RunDriver:
 
     # --- `WorkListener` ---
 
-    async def heard(self, rank: int, payload: memoryview, *, signed: bool) -> None:
+    async def heard(self, rank: int, payload: memoryview, *, signed: SignedFrame | None) -> None:
         """`WorkListener`."""
         if rank in self._misbehaved:
             return

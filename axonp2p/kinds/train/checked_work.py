@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import random
-from collections import deque
 from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
@@ -23,16 +22,12 @@ from axonp2p.ledger.voiding import EVIDENCE_LIMIT, Voiding, VoidingHandedIn
 from axonp2p.logs import get_logger
 from axonp2p.training.round_messages import CheckEnded
 from axonp2p.training.spot_checks.scheduler import CheckSettings
-from axonp2p.verification.claims import RoundDone, SegmentRedone
-from axonp2p.verification.evidence import FRAME_LIMIT, Evidence, SignedFrame, examine, said_by, what_is_said
+from axonp2p.verification.claims import RoundDone
+from axonp2p.verification.evidence import Evidence, examine
 from axonp2p.verification.judgement import Outcome
+from axonp2p.verification.signed_frames import FRAME_LIMIT, SignedFrame, said_by, what_is_said
 from axonp2p.wire.codec import encode
 from axonp2p.wire.envelope import sign
-
-MOST_REPORTS, MOST_REDONE = 32, 64
-"""Words of each peer that are kept. A conviction needs reports of `KEPT_ROUNDS` before the steps in dispute, and may
-come `PENDING_ROUNDS` (for opinions), as many again and `OWN_SEGMENTS` (for own steps) after them; each may be tried
-twice."""
 
 _OUTCOMES: dict[Outcome, CheckOutcome] = {
     Outcome.PASSED: "passed",
@@ -55,8 +50,6 @@ class CheckedWork:
         self._key, self._clock = means.key, means.clock
         self._client = means.key.peer_id
         self._settlement = settlement
-        self._signed: dict[tuple[int, bool], deque[SignedFrame]] = {}
-        """By rank, and whether they are reports."""
         self._crew = settlement.crew
         self._journal = journal
         self.liars: set[int] = set()
@@ -78,11 +71,15 @@ class CheckedWork:
             cards=spec.need.wants_gpu,
         )
 
-    def signed(self, rank: int, frame: memoryview, signature: bytes) -> None:
-        """A peer has signed what its worker says. Raises `BadSignature`, `MalformedMessage`, `MessageTooLarge`."""
+    def signed(self, rank: int, frame: memoryview, signature: bytes) -> SignedFrame:
+        """What a peer's worker says, as its daemon has signed it: it goes with the word to where that is judged.
+
+        Nothing is kept here: a peer could say so much that was not asked for that what it was asked for is gone.
+        Raises `BadSignature`, `MalformedMessage`, `MessageTooLarge`.
+        """
         if len(frame) > FRAME_LIMIT:
             raise MessageTooLarge(f"{len(frame)} bytes were signed; at most {FRAME_LIMIT}")
-        is_report = isinstance(what_is_said(frame), RoundDone)
+        what_is_said(frame)
         lease = self._crew.leases[rank]
         said = SignedFrame(
             peer=lease.row.peer,
@@ -92,8 +89,7 @@ class CheckedWork:
             signature=signature,
         )
         check_said(said_by(self._journal.record.id, self._client, said), signature)
-        kept = deque[SignedFrame](maxlen=MOST_REPORTS if is_report else MOST_REDONE)
-        self._signed.setdefault((rank, is_report), kept).append(said)
+        return said
 
     def to_be_paid(self, reports: Mapping[int, RoundDone], *, last: bool) -> dict[int, RoundDone]:
         """The reports of a round whose members get receipts. In the last round nothing can be shown later any more."""
@@ -146,33 +142,29 @@ class CheckedWork:
 
     def _keep_evidence(self, rank: int, checked: CheckEnded) -> None:
         """In the job's folder, as far as its peers have signed."""
-        report = self._report(checked.of, checked.round, checked.attempt)
-        disputed = checked.of, checked.round, checked.attempt, checked.first
-        opinions = [self._frame(by, partial(_is_about, disputed)) for by in checked.by]
-        signed = [opinion for opinion in opinions if opinion]
-        if report is None or not signed:
+        report = checked.report
+        if report is None or not checked.opinions:
             log.warning("no evidence is kept: nothing was signed", peer=self._name(rank))
             return
-        rounds = dict.fromkeys((proof.by, proof.round, proof.attempt) for proof in checked.proofs)
-        reports = [self._report(*one) for one in rounds]
-        own = ((proof.by, proof.round, proof.attempt, proof.step) for proof in checked.proofs)
-        proofs = [self._frame(segment[0], partial(_is_about, segment)) for segment in own]
+        reports = {(proof.by, proof.round, proof.attempt): proof.report for proof in checked.proofs}
         evidence = Evidence(
             job=self._journal.record.id,
             client=self._client,
             accused=self._peer(rank),
             step=checked.first,
             report=report,
-            opinions=signed,
-            reports=[one for one in reports if one and one != report],
-            proofs=[one for one in proofs if one],
+            opinions=list(checked.opinions),
+            reports=[one for one in reports.values() if one and one != report],
+            proofs=[proof.said for proof in checked.proofs if proof.said],
         )
         name, data = f"{self._name(rank)}-round-{checked.round + 1}.evidence", encode(evidence)
         self._journal.disk.do(partial(_keep, self._journal.folder.path / "evidence" / name, data))
-        if _convicts(evidence) and len(data) <= EVIDENCE_LIMIT:
-            self._void(rank, data, [checked.of, *checked.by])
-        else:
+        if not _convicts(evidence):
             log.warning("its receipts stay valid: not enough was signed", peer=self._name(rank))
+        elif len(data) > EVIDENCE_LIMIT:
+            log.warning("its receipts stay valid: no ledger takes so much evidence", bytes=len(data), file=name)
+        else:
+            self._void(rank, data, [checked.of, *checked.by])
 
     def _void(self, rank: int, evidence: bytes, voices: list[int]) -> None:
         """Have trackers told that what this peer earned in the job counts no more."""
@@ -188,15 +180,6 @@ class CheckedWork:
         self._journal.afterwards(self._settlement.convictions.news)
         self._settlement.voided.add(self._name(rank))
 
-    def _report(self, rank: int, round: int, attempt: int) -> SignedFrame | None:
-        return self._frame(
-            rank, lambda said: isinstance(said, RoundDone) and (said.round, said.attempt) == (round, attempt)
-        )
-
-    def _frame(self, rank: int, fits: Callable[[RoundDone | SegmentRedone], bool]) -> SignedFrame | None:
-        kept = [*self._signed.get((rank, True), ()), *self._signed.get((rank, False), ())]
-        return next((said for said in reversed(kept) if fits(what_is_said(said.frame))), None)
-
     def _name(self, rank: int) -> str:
         return self._crew.leases[rank].name
 
@@ -210,10 +193,6 @@ def _convicts(evidence: Evidence) -> bool:
         return examine(evidence).convicts
     except PeerMisbehaved:
         return False
-
-
-def _is_about(segment: tuple[int, int, int, int], said: RoundDone | SegmentRedone) -> bool:
-    return isinstance(said, SegmentRedone) and (said.of, said.round, said.attempt, said.step) == segment
 
 
 def _keep(path: Path, evidence: bytes) -> None:

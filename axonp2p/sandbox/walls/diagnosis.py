@@ -4,6 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from axonp2p.missing_modules import wrong_system
+
+FIXED_BY = "; to fix it: "
+"""In a sentence that says why there is no sandbox: after it comes the command, where one is known."""
+LINUX_ONLY = f"jobs are walled in on Linux only{FIXED_BY}{wrong_system('a sandbox', 'Linux').fix}"
 INSTALL = "sudo apt install bubblewrap (or: sudo dnf install bubblewrap)"
 
 _APPARMOR = (
@@ -40,20 +45,18 @@ def why_it_failed(said: str, kernel: Kernel, *, root: bool) -> str:
     """
     last = said.strip().splitlines()[-1] if said.strip() else "bubblewrap failed without a word"
     if "Unknown option" in said:
-        return f"bubblewrap is older than 0.8 ({last}); to fix it: install a newer one: {INSTALL}"
+        return f"bubblewrap is older than 0.8 ({last}){FIXED_BY}install a newer one: {INSTALL}"
     if root:
-        reason = f"root may not make namespaces here ({last}); to fix it: {_ROOT}" if _about_rights(said) else ""
+        reason = f"root may not make namespaces here ({last}){FIXED_BY}{_ROOT}" if _about_rights(said) else ""
         return reason or f"bubblewrap cannot build a sandbox: {last}"
     if kernel.max_user_namespaces == 0:
-        return f"user namespaces are switched off ({last}); to fix it: sudo sysctl -w user.max_user_namespaces=65536"
+        return f"user namespaces are switched off ({last}){FIXED_BY}sudo sysctl -w user.max_user_namespaces=65536"
     if kernel.unprivileged_userns_clone == 0:
-        return (
-            f"user namespaces are for root only ({last}); to fix it: sudo sysctl -w kernel.unprivileged_userns_clone=1"
-        )
+        return f"user namespaces are for root only ({last}){FIXED_BY}sudo sysctl -w kernel.unprivileged_userns_clone=1"
     if kernel.apparmor_restrict_unprivileged_userns == 1 and _about_rights(said):
-        return f"AppArmor forbids user namespaces ({last}); to fix it: {_APPARMOR}"
+        return f"AppArmor forbids user namespaces ({last}){FIXED_BY}{_APPARMOR}"
     if _about_rights(said):
-        return f"user namespaces are not allowed here ({last}); to fix it: {_CONTAINER}"
+        return f"user namespaces are not allowed here ({last}){FIXED_BY}{_CONTAINER}"
     return f"bubblewrap cannot build a sandbox: {last}"
 
 

@@ -53,6 +53,7 @@ from axonp2p.training.rounds.phases import Phase
 from axonp2p.training.state_transfer.checkpoint_file import Model
 from axonp2p.training.state_transfer.file_parts import cut
 from axonp2p.training.state_transfer.model_layout import frozen_bytes, read_layout
+from axonp2p.verification.signed_frames import SignedFrame
 from axonp2p.wire.codec import Message, decode
 from axonp2p.wire.frame import HEADER_LIMIT, pack_frame, split_frame
 
@@ -113,10 +114,10 @@ class Coordinator:
 
     # --- what members say ---
 
-    async def heard(self, rank: int, payload: memoryview, *, signed: bool) -> None:
+    async def heard(self, rank: int, payload: memoryview, *, signed: SignedFrame | None) -> None:
         """A member's worker said something; waits while there is too much to deal with.
 
-        `signed`: whether its daemon has signed that, and the signature is good.
+        `signed`: the same as its daemon has signed it, when it has.
         """
         try:
             frame = split_frame(payload)

@@ -20,6 +20,7 @@ from axonp2p.training.round_messages import (
     StateAdoptedBy,
 )
 from axonp2p.verification.claims import RoundDone, SegmentRedone
+from axonp2p.verification.signed_frames import SignedFrame
 
 MemberWord = MemberReady | StateAdoptedBy | ProgressHeard | RoundReported | SegmentHeard | MistakeReported | LinkBroken
 """What comes from a worker, which may say far too much. An owner's words are counted where they are heard."""
@@ -30,9 +31,9 @@ def member_event(
     message: Prepared | StateAdopted | Progress | RoundDone | SegmentRedone | TaskFailed,
     payload: bytes,
     *,
-    signed: bool,
+    signed: SignedFrame | None,
 ) -> MemberWord:
-    """What a member's worker said; `signed`: whether its daemon stands by it."""
+    """What a member's worker said; `signed`: as its daemon stands by it."""
     match message:
         case Prepared():
             return MemberReady(rank, message, hashlib.sha256(payload).digest())

@@ -13,6 +13,7 @@ from axonp2p.training.plan import TrainPlan
 from axonp2p.training.round_messages import Action, ProgressHeard, RoundReported, Tell
 from axonp2p.training.tuning.exchange_tuner import ExchangeChoice
 from axonp2p.verification.claims import RoundDone
+from axonp2p.verification.signed_frames import SignedFrame
 
 MOST_EXTENSIONS = 2
 """How often those are given more time without whom too few would be left, and oftener in the round's first minute.
@@ -55,8 +56,8 @@ class Attempt:
         """When each member had finished its local steps."""
         self.reported: dict[int, float] = {}
         self.reports: dict[int, RoundDone] = {}
-        self.unsigned: set[int] = set()
-        """Those of them whose daemons did not sign them."""
+        self.signed: dict[int, SignedFrame] = {}
+        """Those of them that their daemons signed, as they did: what is said later changes nothing."""
         self.agreed_at = math.inf
         """When all had reported the same state."""
         self.spoilt = False
@@ -119,8 +120,8 @@ class Attempt:
             if len(message.slices) != len(self.members):
                 return f"it reported {len(message.slices)} slices of {len(self.members)}"
             self.reported.setdefault(event.rank, now)
-            if isinstance(event, RoundReported) and not event.signed:
-                self.unsigned.add(event.rank)
+            if isinstance(event, RoundReported) and event.signed:
+                self.signed.setdefault(event.rank, event.signed)
             self._news(now)
         elif message.step <= self._steps[event.rank]:
             return ""

@@ -272,7 +272,7 @@ class Attempts:
             alike=not choice.settings.overlap,
             shards=attempt.shards,
             reports=reports,
-            unsigned=attempt.unsigned,
+            signed=attempt.signed,
             unheard=attempt.members - attempt.reports.keys(),
             seconds=max(attempt.took().values()),
             upload={rank: self._link_statistics.upload(rank) for rank in reports},

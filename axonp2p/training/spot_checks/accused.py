@@ -57,8 +57,8 @@ class Accused:
         return len(self._proven(pending, asked)) >= WITNESSES
 
     def proofs_of(self, pending: PendingConviction, asked: Collection[int]) -> list[OwnProof]:
-        """What the accused, and those who accuse, have shown."""
-        ranks = (pending.accused, *self._proven(pending, asked))
+        """What the accused, and as many of those who accuse as it takes, have shown."""
+        ranks = (pending.accused, *self._proven(pending, asked)[:WITNESSES])
         return [proof for rank in ranks for proof in self._own_of(rank, pending)]
 
     def own_cases(self, present: Collection[int], busy: set[int], asked: Collection[int]) -> Iterator[OpenCheck]:
@@ -95,7 +95,9 @@ class Accused:
         """Steps of its own that it was not asked about yet, and that are not in dispute."""
         disputed = pending.case.round, pending.case.attempt, pending.case.claim.start.step
         known = self._own_asked.get(rank, set()) | ({disputed} if rank == pending.case.of else set())
-        for done in reversed(self.finished):
+        shown = {(round, attempt) for round, attempt, _ in known}
+        # Rather of reports that evidence shows already, which are tens of KiB each: a ledger takes so many only.
+        for done in sorted(self.finished, key=lambda done: ((done.round, done.attempt) not in shown, -done.round)):
             claims = claims_of(done.reports[rank]) if rank in done.reports else []
             if new := [claim for claim in claims if (done.round, done.attempt, claim.start.step) not in known]:
                 return done, new[one_of(new, self._chance)]

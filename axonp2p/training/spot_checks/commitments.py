@@ -141,7 +141,7 @@ class Commitments:
         good: dict[int, RoundDone] = {}
         for rank, report in done.reports.items():
             fault = why_no_fit(report, every=done.every, exchanges=done.exchanges, batch=self._batch, values=values)
-            if rank in done.unsigned:
+            if rank not in done.signed:
                 fault = "its daemon did not sign what it reported"
             elif not report.marks:
                 fault = f"it committed to nothing, as the others did: {report.no_marks}"

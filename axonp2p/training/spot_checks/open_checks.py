@@ -10,6 +10,7 @@ from axonp2p.training.round_messages import Action, CheckEnded
 from axonp2p.verification.claims import RoundDone
 from axonp2p.verification.judgement import Claim, Judgement, Opinion, claims_of
 from axonp2p.verification.own_proofs import OwnProof
+from axonp2p.verification.signed_frames import SignedFrame
 
 PENDING_ROUNDS = 3
 """So long one whose claim was found to be false may take to show that its machine comes to the same ends as others."""
@@ -41,6 +42,8 @@ class OpenCheck:
     """Whether it is the member itself that does them again, to show that it can."""
     segments: int = 1
     """How many claims there are in the report that this one is of."""
+    report: SignedFrame | None = None
+    """That report, as its daemon signed it."""
 
     @property
     def what(self) -> str:
@@ -84,6 +87,8 @@ class OpenCheck:
             convicted=convicted,
             flops=sum(opinion.redone.flops for opinion in self.opinions),
             attempt=self.attempt,
+            report=self.report,
+            opinions=[opinion.signed for opinion in self.opinions if opinion.signed],
             proofs=proofs,
         )
 
@@ -101,8 +106,8 @@ class Finished:
     """Whether all begin each leg with the same weights, and not only the first one."""
     shards: Mapping[int, list[int]]
     reports: Mapping[int, RoundDone]
-    unsigned: Collection[int]
-    """Whose reports could not be shown to anybody later: their daemons did not sign them."""
+    signed: Mapping[int, SignedFrame]
+    """The reports as their daemons signed them; others could not be shown to anybody later."""
     unheard: Collection[int]
     """Who was told to train in it, and did not report."""
     seconds: float
@@ -112,8 +117,16 @@ class Finished:
 
     def case(self, rank: int, claim: Claim, *, own: bool = False) -> OpenCheck:
         """About that claim of a member."""
-        segments = len(claims_of(self.reports[rank]))
-        return OpenCheck(rank, self.round, self.attempt, claim, list(self.shards[rank]), own=own, segments=segments)
+        return OpenCheck(
+            of=rank,
+            round=self.round,
+            attempt=self.attempt,
+            claim=claim,
+            shards=list(self.shards[rank]),
+            own=own,
+            segments=len(claims_of(self.reports[rank])),
+            report=self.signed.get(rank),
+        )
 
 
 @dataclass(frozen=True)

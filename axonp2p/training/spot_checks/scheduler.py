@@ -138,8 +138,8 @@ class SpotChecks:
         return [rank for rank in others if any(self.devices.alike(rank, one) for one in accused)]
 
     def _why_spoilt(self, done: Finished) -> str:
-        unsigned = done.reports.keys() <= set(done.unsigned)
-        return "no peer's daemon signs reports" if unsigned else "what peers commit to does not fit"
+        nobody_signs = not done.reports.keys() & done.signed.keys()
+        return "no peer's daemon signs reports" if nobody_signs else "what peers commit to does not fit"
 
     def _rate(self, done: Finished, rank: int) -> float:
         claims = claims_of(done.reports[rank])
@@ -183,12 +183,12 @@ class SpotChecks:
             found.gone[event.rank] = "it broke the protocol: its daemon did not sign what it said of others' steps"
             return found
         found.taken = True
-        case.opinions.append(Opinion(event.rank, event.redone))
+        case.opinions.append(Opinion(event.rank, event.redone, event.signed))
         if event.redone.end:
             self._questions.took(case, now)
         if case.own:
             self._questions.cases.remove(case)
-            self._accused.proofs.note(case.claim, case.opinions[0], case.segments)
+            self._accused.proofs.note(case.claim, case.opinions[0], case.segments, case.report)
             self._settle_pending(found)
             return found
         more = bool(self._questions.left(case, awake)) and not (self._questions.closing and case.withheld)

@@ -17,6 +17,7 @@ from axonp2p.jobs.lifecycle import JobState
 from axonp2p.jobs.section import Section
 from axonp2p.jobs.spec import JobSpec
 from axonp2p.ledger.receipt import Work
+from axonp2p.verification.signed_frames import SignedFrame
 from axonp2p.wire.codec import decode
 from axonp2p.wire.frame import HEADER_LIMIT, pack_frame, split_frame
 
@@ -57,7 +58,7 @@ class ToyDriver(Driver, WorkListener):
         self.journal, self.spec = context.journal, context.spec
         self.heard_words: asyncio.Queue[tuple[int, Square]] = asyncio.Queue()
 
-    async def heard(self, rank: int, payload: memoryview, *, signed: bool) -> None:
+    async def heard(self, rank: int, payload: memoryview, *, signed: SignedFrame | None) -> None:
         self.heard_words.put_nowait((rank, decode(split_frame(payload).header, Square, HEADER_LIMIT)))
 
     async def run(self, settlement: JobSettlement) -> Event | None:

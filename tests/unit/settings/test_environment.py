@@ -65,6 +65,15 @@ def test_a_variable_that_no_setting_has_is_told(tmp_path: Path) -> None:
     peer(tmp_path, AXON_PEERS="1", AXON_INDEX="x")  # others' names, or of other things
 
 
+def test_variables_that_kubernetes_makes_of_a_service_axon_tracker_are_nobodys_mistake(tmp_path: Path) -> None:
+    address = "tcp://10.96.0.7:7070"
+    made = {"SERVICE_HOST": "10.96.0.7", "SERVICE_PORT": "7070", "SERVICE_PORT_METRICS": "7074", "PORT": address}
+    made |= {"PORT_7070_TCP": address, "PORT_7070_TCP_PROTO": "tcp", "PORT_7070_TCP_ADDR": "10.96.0.7"}
+    peer(tmp_path, **{f"AXON_TRACKER_{name}": value for name, value in made.items()}, AXON_PEER_1_SERVICE_HOST="::1")
+    with pytest.raises(SettingsError, match="AXON_TRACKER_PORT"):
+        peer(tmp_path, AXON_TRACKER_PORT="7070")  # somebody meant `listen`
+
+
 @pytest.mark.parametrize(
     ("toml", "message"),
     [

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import mmap
+import os
 import re
 from pathlib import Path
 
@@ -69,3 +70,26 @@ def test_a_file_without_room_is_an_error_and_changes_no_tensor(file, monkeypatch
     with pytest.raises(OSError, match="No space"):
         write_pages(file, [mine])
     assert torch.equal(mine, counted())
+
+
+def test_where_there_is_no_room_for_all_no_room_is_kept_for_a_part(file, monkeypatch):
+    left, write = VALUES * 4 + 2**19, os.pwrite
+
+    def until_full(file, data, offset):
+        nonlocal left
+        if not left:
+            raise OSError(28, "No space left on device")
+        written = write(file, data[:left], offset)
+        left -= written
+        return written
+
+    monkeypatch.setattr("os.pwrite", until_full)
+    mine = [counted(), counted().add_(1)]
+    with pytest.raises(OSError, match="No space"):
+        write_pages(file, mine)
+    assert os.fstat(file).st_size <= VALUES * 4 + 2 * 4096
+    assert torch.equal(mine[0], counted())
+    assert torch.equal(mine[1], counted().add_(1))
+    theirs = [counted(), counted().add_(1)]
+    assert 0 < share_pages(file, theirs) <= VALUES * 4
+    assert torch.equal(theirs[1], counted().add_(1))

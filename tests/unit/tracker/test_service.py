@@ -51,3 +51,10 @@ def test_a_service_of_the_machine_is_not_run_from_a_persons_folder(monkeypatch: 
     with pytest.raises(SettingsError) as refused:
         type_in("install", "--system")
     assert "/opt/axon/bin/axon-tracker service install --system" in refused.value.fix
+
+
+def test_a_service_of_the_machine_has_the_folder_that_systemd_makes(tmp_path: Path) -> None:
+    with pytest.raises(SettingsError) as refused:
+        type_in("install", "--system", "--print", "--home", str(tmp_path))
+    assert "/var/lib/axon-tracker" in refused.value.cause
+    assert "--home" not in refused.value.fix

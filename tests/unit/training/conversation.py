@@ -25,6 +25,7 @@ from axonp2p.training.rounds.last_round import AreEnough
 from axonp2p.training.rounds.machine import Rounds
 from axonp2p.training.spot_checks.scheduler import CheckSettings
 from axonp2p.verification.claims import RoundDone
+from tests.fakes import SIGNED
 
 NAMES = {0: "otter", 1: "lynx", 2: "hare", 3: "crow"}
 FIRST, SECOND, THIRD, OTHER = (letter.encode() * 32 for letter in "fsto")
@@ -56,7 +57,7 @@ class Conversation:
     def report(self, rank: int, round: int, state: bytes, attempt: int = 0, **more: Any) -> RoundReported:
         """Of a member of an attempt with all who are members now, if nothing else is said."""
         more = {"members": len(self.rounds.members)} | more
-        return RoundReported(rank, round_done(round, attempt, state, **more), signed=True)
+        return RoundReported(rank, round_done(round, attempt, state, **more), signed=SIGNED)
 
     def all_report(self, round: int, state: bytes, attempt: int = 0) -> list[Action]:
         return self.hears(*(self.report(rank, round, state, attempt) for rank in list(self.rounds.members)))

@@ -11,8 +11,9 @@ from hypothesis import strategies as st
 
 from axonp2p.errors import BadSignature, MalformedMessage, PeerMisbehaved, Refused
 from axonp2p.verification.claims import SegmentRedone
-from axonp2p.verification.evidence import Evidence, SignedFrame, examine, examine_voiding, read_evidence
+from axonp2p.verification.evidence import Evidence, examine, examine_voiding, read_evidence
 from axonp2p.verification.judgement import Outcome
+from axonp2p.verification.signed_frames import SignedFrame
 from axonp2p.wire.codec import Message, encode
 from axonp2p.wire.frame import pack_frame
 from client_cli.text.verdict_text import verdict_data, verdict_text

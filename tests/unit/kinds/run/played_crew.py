@@ -177,7 +177,7 @@ class PlayedCrew:
     def heard(self, rank: int, message: FromWorkerRun, payload: bytes = b"") -> None:
         if self.listener and not self._life.dead and rank not in self.gone:
             frame = memoryview(pack_frame(message, payload))
-            self._life.soon(self.listener.heard(rank, frame, signed=True))
+            self._life.soon(self.listener.heard(rank, frame, signed=None))
 
     def lose(self, rank: int, reason: str = "it hung up", limit: str = "") -> None:
         """Its lease says that it has gone."""

@@ -81,6 +81,7 @@ class LabTracker:
         self.loop = asyncio.new_event_loop()
         self.thread = threading.Thread(target=self.loop.run_forever)
         self._protocol = protocol
+        self.trouble = ""
 
     async def open(self, folder: Path) -> None:
         key = PrivateKey.generate()
@@ -93,8 +94,8 @@ class LabTracker:
         self.address = PinnedAddress("127.0.0.1", port, certificate.fingerprint)
 
     async def _health(self, request: web.Request) -> web.Response:
-        told = {"time": time.time(), "version": "0.1.0", "alive": 3, "protocol": self._protocol, "trouble": ""}
-        return web.json_response(told)
+        told = {"time": time.time(), "version": "0.1.0", "alive": 3, "protocol": self._protocol}
+        return web.json_response(told | {"trouble": self.trouble})
 
     def call(self, work):
         asyncio.run_coroutine_threadsafe(work, self.loop).result(10)

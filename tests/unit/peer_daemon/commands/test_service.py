@@ -5,6 +5,9 @@ from __future__ import annotations
 import json
 
 import pytest
+from click.testing import CliRunner
+
+from peer_daemon.main import cli
 
 UNIT = ".config/systemd/user/axon-peer.service"
 
@@ -37,3 +40,9 @@ def test_printing_changes_nothing(person, home, type_in):
     said = type_in("service", "install", "--print")
     assert str(home) in said
     assert list(person.iterdir()) == []
+
+
+def test_a_peer_is_a_persons_and_never_runs_as_root(person):
+    done = CliRunner().invoke(cli, ["service", "install", "--system", "--print"])
+    assert done.exit_code == 2
+    assert "--system" in done.output

@@ -56,6 +56,15 @@ def test_the_tracker_is_called_and_setup_ends_with_whether_this_machine_can_be_f
     assert read_settings(home).peer.trackers == [str(lab.address)]
 
 
+def test_what_a_tracker_says_of_itself_is_one_line_and_steers_no_terminal(type_in, lab):
+    lab.trouble = "disk full\x1b]0;mine\x07\n     Everything is well"
+    said = type_in("setup", answers=f"\n\n{lab.address}\n")
+    [line] = [line for line in said.splitlines() if "it says of itself" in line]
+    assert line.endswith("Everything is well")
+    assert "\x1b" not in said
+    assert "\x07" not in said
+
+
 def test_an_address_without_its_fingerprint_is_completed_only_by_the_owners_word(home, type_in, lab):
     bare = lab.address.url
     said = type_in("setup", answers=f"\n\n{bare}\nn\n{bare}\ny\n")

@@ -96,3 +96,11 @@ ROOMY = Readings(memory_free_mb=4096, on_battery=False)
 )
 def test_a_worker_stands_by_while_the_machine_has_nothing_better_to_do(state, readings, settings, free, stands, may):
     assert may_stand_by(state, readings, settings, free=free, stands=stands) is may
+
+
+def test_clients_do_not_hear_what_is_on_the_owners_screen():
+    told = {
+        effective_state_of(Decision(Act.WAIT, why, ""), StandingOrders(), no_sandbox="", jobs=1).for_clients
+        for why in (Why.IN_USE, Why.FULL_SCREEN)
+    }
+    assert told == {"its owner lends it at other times"}

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterator
+import asyncio
+import socket
+from collections.abc import AsyncIterator
 from pathlib import Path
 
 import aiohttp
@@ -13,9 +15,12 @@ from axonp2p.identity.keys import PrivateKey
 from axonp2p.transport.address import PinnedAddress
 from axonp2p.transport.http import plain_server
 from axonp2p.transport.http.http_caller import HttpCaller
+from axonp2p.transport.http.own_page import LOOK
 from axonp2p.transport.tls import client_context, presented_fingerprint
 from tests.laboratory.authority import Authority
 from tests.unit.tracker.conftest import Running, Start, until
+from tracker.page import server
+from tracker.page.overview import Overview
 
 ADA = PrivateKey.generate()
 HTML = {"Accept": "text/html,application/xhtml+xml"}
@@ -45,6 +50,26 @@ async def test_the_page_shows_what_runs(lab: Running, browser: aiohttp.ClientSes
             assert answer.status == 200
 
 
+async def test_many_looks_at_once_cost_as_much_as_one(
+    lab: Running, browser: aiohttp.ClientSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(server, "FRESH_S", 3600.0)
+    made: list[Overview] = []
+
+    def render(overview: Overview) -> str:
+        made.append(overview)
+        return "<p>it"
+
+    monkeypatch.setattr(server, "_render", render)
+
+    async def look() -> str:
+        async with browser.get(lab.tracker.own_doors.page) as answer:
+            return await answer.text()
+
+    assert set(await asyncio.gather(*(look() for _ in range(20)))) == {"<p>it"}
+    assert len(made) == 1
+
+
 @pytest.mark.parametrize(
     "headers", [{"Host": "evil.example"}, {"Origin": "https://evil.example"}, {"Sec-Fetch-Site": "cross-site"}]
 )
@@ -69,6 +94,23 @@ async def test_plain_listeners_are_bounded(
     monkeypatch.setattr(plain_server, "MOST_CONNECTIONS", 0)
     with pytest.raises(aiohttp.ClientError):
         await browser.get(lab.tracker.own_doors.metrics)
+
+
+async def test_who_connects_and_says_nothing_keeps_nobody_out(
+    start: Start, browser: aiohttp.ClientSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(plain_server, "KEEP_ALIVE_S", 0.05)
+    monkeypatch.setattr(plain_server, "MOST_CONNECTIONS", 2)
+    lab = await start(metrics_listen="127.0.0.1:0")
+    metrics = lab.tracker.own_doors.metrics
+    host, port = metrics.split("/")[2].split(":")
+    lines = [await asyncio.open_connection(host, int(port)) for _ in range(2)]
+    lines[0][1].write(b"GET /metrics HTT")
+    for reader, writer in lines:
+        assert await asyncio.wait_for(reader.read(), 10) == b""
+        writer.close()
+    async with browser.get(metrics) as answer:
+        assert answer.status == 200
 
 
 async def test_a_port_that_was_asked_for_is_not_replaced(lab: Running, start: Start, tmp_path: Path) -> None:
@@ -100,13 +142,19 @@ async def test_a_browser_finds_words_at_the_public_port_and_programs_messages(
         assert (answer.status, answer.content_type) == (404, "application/msgpack")
 
 
-@pytest.fixture
-def authority(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Authority]:
-    one = Authority(tmp_path)
-    monkeypatch.setenv("SSL_CERT_FILE", str(one.root))
-    client_context.cache_clear()
-    yield one
-    client_context.cache_clear()
+async def test_the_sheet_of_the_landing_page_comes_through_a_trusted_proxy_too(start: Start) -> None:
+    lab = await start(trusted_proxies=["127.0.0.1"])
+    at = socket.create_connection((lab.address.host, lab.address.port))
+    at.setblocking(False)
+    await asyncio.get_running_loop().sock_sendall(at, b"PROXY TCP4 203.0.113.9 127.0.0.1 55000 7070\r\n")
+    reader, writer = await asyncio.open_connection(sock=at, ssl=client_context(verified=False), server_hostname="it")
+    writer.write(b"GET /look.css HTTP/1.1\r\nHost: it\r\nConnection: close\r\n\r\n")
+    answer = await reader.read()
+    writer.close()
+    head, _, sheet = answer.partition(b"\r\n\r\n")
+    assert head.startswith(b"HTTP/1.1 200 ")
+    assert b"text/css" in head
+    assert sheet == LOOK.read_bytes()
 
 
 async def test_an_authoritys_certificate_is_served_renewed_and_not_pinned(start: Start, authority: Authority) -> None:

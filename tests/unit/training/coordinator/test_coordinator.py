@@ -63,7 +63,7 @@ from axonp2p.verification.claims import Mark
 from axonp2p.verification.rates import Trust
 from axonp2p.wire.codec import Message, decode, encode
 from axonp2p.wire.frame import HEADER_LIMIT, pack_frame, split_frame
-from tests.fakes import ManualClock
+from tests.fakes import SIGNED, ManualClock
 from tests.unit.training.conversation import round_done
 from tests.unit.training.written_model import plain_layout
 
@@ -125,7 +125,7 @@ class Crew:
             await self.say(rank, StateAdopted(state=part.sha256))
 
     async def say(self, rank: int, message: Message, payload: bytes | memoryview = b"") -> None:
-        await self.coordinator.heard(rank, memoryview(pack_frame(message, payload)), signed=True)
+        await self.coordinator.heard(rank, memoryview(pack_frame(message, payload)), signed=SIGNED)
 
     async def _answer(self, rank: int, told: Any) -> None:
         if self.instead and (answer := self.instead(rank, told)):
@@ -183,9 +183,7 @@ async def test_rubbish_costs_a_member_its_place() -> None:
 
     def instead(rank: int, told: Any) -> Message | None:
         if rank == 1 and isinstance(told, Prepare):
-            crew._tasks.append(
-                asyncio.create_task(crew.coordinator.heard(1, memoryview(b"\0\0\0\1\xc1"), signed=False))
-            )
+            crew._tasks.append(asyncio.create_task(crew.coordinator.heard(1, memoryview(b"\0\0\0\1\xc1"), signed=None)))
             return Progress(round=0, attempt=0, step=1, loss=1.0, samples=8)
         return None
 

@@ -38,6 +38,7 @@ from axonp2p.training.spot_checks.scheduler import CheckSettings
 from axonp2p.verification.claims import Mark, RoundDone, SegmentRedone
 from axonp2p.verification.judgement import Outcome
 from axonp2p.verification.rates import Trust
+from tests.fakes import SIGNED
 from tests.unit.training.conversation import SECOND, STEPS, Conversation, dropped, only, round_done, started
 
 LAST = 0
@@ -96,7 +97,7 @@ class Talk(Conversation):
         for rank in members:
             marks = marks_of(self.orders[rank], false=rank in cheats)
             done = round_done(round, 0, SECOND, members=len(members))
-            said = self.hears(RoundReported(rank, msgspec.structs.replace(done, marks=marks), signed=True))
+            said = self.hears(RoundReported(rank, msgspec.structs.replace(done, marks=marks), signed=SIGNED))
         return said
 
     def answers(self, rank: int, *, alone: bool = False, failed: str = "", after: float = 1.0) -> list[Action]:
@@ -110,7 +111,7 @@ class Talk(Conversation):
             end=None if failed else mark(order.start.leg, end, weight),
             before_last=b"" if failed else struct.pack("<32d", *[end - 1.0] * 32), flops=7, failed=failed,
         )  # fmt: skip
-        return self.hears(SegmentHeard(rank, redone, signed=True), after=after)
+        return self.hears(SegmentHeard(rank, redone, signed=SIGNED), after=after)
 
     def all_answer(self, *, but: Collection[int] = ()) -> list[Action]:
         said: list[Action] = []

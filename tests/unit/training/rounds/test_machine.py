@@ -24,6 +24,7 @@ from axonp2p.training.round_messages import (
 )
 from axonp2p.training.rounds.machine import Rounds
 from axonp2p.training.rounds.phases import LEGAL, Phase, advance
+from tests.fakes import SIGNED
 from tests.unit.training.conversation import (
     FIRST,
     OTHER,
@@ -285,9 +286,9 @@ def test_reports_of_earlier_attempts_are_passed_over() -> None:
 @pytest.mark.parametrize(
     "wrong",
     [
-        RoundReported(1, round_done(1, 0, SECOND), signed=True),
-        RoundReported(1, round_done(0, 1, SECOND), signed=True),
-        RoundReported(1, round_done(0, 0, SECOND, members=2), signed=True),
+        RoundReported(1, round_done(1, 0, SECOND), signed=SIGNED),
+        RoundReported(1, round_done(0, 1, SECOND), signed=SIGNED),
+        RoundReported(1, round_done(0, 0, SECOND, members=2), signed=SIGNED),
         finished_steps(1, round=5),
         StateAdoptedBy(1, OTHER),
         LinkBroken(1, 63, "never heard of"),

@@ -40,6 +40,7 @@ from axonp2p.training.round_messages import (
 from axonp2p.training.rounds.machine import Rounds
 from axonp2p.training.rounds.phases import AT_REST, Phase
 from axonp2p.verification.claims import RoundDone
+from tests.fakes import SIGNED
 from tests.unit.training.conversation import round_done
 
 SHARDS, ROUNDS, STEPS = 6, 3, 4
@@ -141,7 +142,7 @@ class History(RuleBasedStateMachine):
     @rule(rank=ranks, state=st.sampled_from([b"a" * 32] * 4 + [b"b" * 32]))
     def one_reports(self, rank: int, state: bytes) -> None:
         if self.current:
-            self.hear(RoundReported(rank, self.report(*self.current, state), signed=True))
+            self.hear(RoundReported(rank, self.report(*self.current, state), signed=SIGNED))
 
     @rule(odd=st.none() | ranks, other=st.sampled_from([b"a" * 32, b"b" * 32, None]))
     def all_report(self, odd: int | None, other: bytes | None) -> None:
@@ -154,30 +155,30 @@ class History(RuleBasedStateMachine):
                 self.hear(MemberLost(rank, "killed"))
             else:
                 state = other if rank == odd and other else b"a" * 32
-                self.hear(RoundReported(rank, self.report(*before, state), signed=True))
+                self.hear(RoundReported(rank, self.report(*before, state), signed=SIGNED))
 
     @rule(rank=ranks, state=states)
     def one_reports_the_attempt_before(self, rank: int, state: bytes) -> None:
         if self.current and self.current[1]:
             round, attempt = self.current
-            self.hear(RoundReported(rank, self.report(round, attempt - 1, state), signed=True))
+            self.hear(RoundReported(rank, self.report(round, attempt - 1, state), signed=SIGNED))
 
     @rule()
     def one_reports_and_is_lost(self) -> None:
         if self.current and len(self.members) > self.min_peers:
             rank = min(self.members)
-            self.hear(RoundReported(rank, self.report(*self.current, b"a" * 32), signed=True))
+            self.hear(RoundReported(rank, self.report(*self.current, b"a" * 32), signed=SIGNED))
             self.hear(MemberLost(rank, "killed"))
 
     @rule(now=once_in_a_while, rank=ranks, round=st.integers(0, ROUNDS), attempt=st.integers(0, 3), state=states)
     def one_reports_anything(self, now: bool, rank: int, round: int, attempt: int, state: bytes) -> None:
         if now:
-            self.hear(RoundReported(rank, self.report(round, attempt, state), signed=True))
+            self.hear(RoundReported(rank, self.report(round, attempt, state), signed=SIGNED))
 
     @rule(rank=ranks, odd=ranks)
     def one_reports_another_result(self, rank: int, odd: int) -> None:
         if self.current and rank in self.members:
-            self.hear(RoundReported(rank, self.report(*self.current, b"b" * 32, odd=odd), signed=True))
+            self.hear(RoundReported(rank, self.report(*self.current, b"b" * 32, odd=odd), signed=SIGNED))
 
     @rule(now=once_in_a_while, ready=st.booleans())
     def one_more_comes(self, now: bool, ready: bool) -> None:

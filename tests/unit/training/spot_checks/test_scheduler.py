@@ -17,6 +17,9 @@ from axonp2p.verification.claims import Mark, RoundDone, SegmentRedone
 from axonp2p.verification.judgement import Outcome
 from axonp2p.verification.own_proofs import OWN_SEGMENTS
 from axonp2p.verification.rates import Trust
+from axonp2p.verification.signed_frames import what_is_said
+from axonp2p.wire.frame import pack_frame
+from tests.fakes import SIGNED
 
 STEPS, BATCH = 8, 4
 START, BEFORE, END, FALSE = ([value] * 32 for value in (0.0, 0.9, 1.0, 0.4))
@@ -38,6 +41,11 @@ def report(end=END, round=0, marks=None, **changes):
     return msgspec.structs.replace(usual, **changes)
 
 
+def as_signed(rank, message):
+    """What the daemon of that member has signed."""
+    return msgspec.structs.replace(SIGNED, name=str(rank), frame=pack_frame(message))
+
+
 class Conversation:
     """Five members; `sure` are those that chance picks out."""
 
@@ -49,7 +57,8 @@ class Conversation:
 
     def finish(self, reports, round=0, unheard=(), unsigned=(), every=STEPS):
         shards = {rank: [rank] for rank in reports}
-        done = Finished(round, 0, every, 1, True, shards, reports, unsigned, unheard, 10.0, FAST)
+        signed = {rank: as_signed(rank, one) for rank, one in reports.items() if rank not in unsigned}
+        done = Finished(round, 0, every, 1, True, shards, reports, signed, unheard, 10.0, FAST)
         breaches = self.checks.breaches(done)
         said = list(self.checks.draw(without(done, breaches)))
         return breaches, said
@@ -71,7 +80,8 @@ class Conversation:
             of=order.of, round=order.round, attempt=0, step=order.start.step, start=order.start.name,
             end=None if failed else mark(at, end), before_last=struct.pack("<32d", *before), flops=7, failed=failed,
         )  # fmt: skip
-        return self.checks.heard(SegmentHeard(rank, redone, signed), awake, self.now)
+        frame = as_signed(rank, redone) if signed else None
+        return self.checks.heard(SegmentHeard(rank, redone, frame), awake, self.now)
 
 
 def without(done, breaches):
@@ -118,6 +128,28 @@ def test_a_false_claim_goes_to_a_second_one_and_is_convicted_when_its_machine_is
     assert convicted.judgement.distance == pytest.approx(0.6)
     assert own == {2, *convicted.by} == {proof.by for proof in convicted.proofs}
     assert [proof.round for proof in convicted.proofs if proof.by == 2] == [0]
+
+
+def test_a_conviction_shows_the_very_words_that_counted_whatever_else_is_said():
+    desk, told = Conversation(), []
+    desk.finish_checked(everybody())
+    desk.finish(everybody(round=1, of_2=FALSE), 1)
+    while asked := desk.asks():
+        for rank, order in asked.items():
+            for number in range(100):
+                elsewhere = msgspec.structs.replace(order, round=order.round + 2 + number)
+                desk.answers(rank, elsewhere, end=FALSE)  # nobody asked for it
+            told += desk.answers(rank, order).said
+            desk.answers(rank, order, end=FALSE)  # nor for a second word
+    (convicted,) = [action for action in told if action.convicted]
+    assert what_is_said(convicted.report.frame) == report(FALSE, 1)
+    assert [int(one.name) for one in convicted.opinions] == convicted.by
+    said = [what_is_said(one.frame) for one in convicted.opinions]
+    assert [(one.of, one.round, one.end) for one in said] == [(2, 1, mark(STEPS, END))] * 2
+    for proof in convicted.proofs:
+        assert what_is_said(proof.report.frame) == report(END, proof.round)
+        again = what_is_said(proof.said.frame)
+        assert (int(proof.said.name), again.of, again.end) == (proof.by, proof.by, mark(STEPS, END))
 
 
 def own_ends(desk, honest):
@@ -218,7 +250,19 @@ def test_a_trusted_key_is_hardly_checked():
     settings = CheckSettings(0.05, 2**30, lambda _: Trust(passed=100), lambda: 0.5)
     checks = SpotChecks(settings, steps=STEPS, batch=BATCH, from_the_start=True)
     checks.cut(1000, STEPS, 5)
-    done = Finished(0, 0, STEPS, 1, True, {rank: [rank] for rank in range(5)}, everybody(), (), (), 10.0, FAST)
+    done = Finished(
+        0,
+        0,
+        STEPS,
+        1,
+        True,
+        {rank: [rank] for rank in range(5)},
+        everybody(),
+        dict.fromkeys(range(5), SIGNED),
+        (),
+        10.0,
+        FAST,
+    )
     assert not checks.breaches(done)
     assert not list(checks.draw(done))
     assert not list(checks.orders(EVERYBODY, EVERYBODY, 0.0))
@@ -295,7 +339,19 @@ def test_where_an_optimiser_comes_to_remember_far_more_is_looked_at_for_certain(
     checks.cut(1000, STEPS, 5)
     usual = {rank: report(marks=[mark(0, START), mark(8, END, memory=[1.0])]) for rank in range(4)}
     reports = usual | {4: report(marks=[mark(0, START), mark(8, END, memory=[1e9])])}
-    done = Finished(0, 0, STEPS, 1, True, {rank: [rank] for rank in range(5)}, reports, (), (), 10.0, FAST)
+    done = Finished(
+        0,
+        0,
+        STEPS,
+        1,
+        True,
+        {rank: [rank] for rank in range(5)},
+        reports,
+        dict.fromkeys(range(5), SIGNED),
+        (),
+        10.0,
+        FAST,
+    )
     assert not checks.breaches(done)
     assert not list(checks.draw(done))
     (asked,) = checks.orders(EVERYBODY, EVERYBODY, 0.0)
@@ -332,6 +388,23 @@ def test_who_is_convicted_has_shown_as_much_as_evidence_has_to_show(seed):
     for by, steps in shown.items():
         committed = 3 * len({round for round, _ in steps} | ({told.round} if by == 2 else set())) - (by == 2)
         assert len(set(steps)) >= min(OWN_SEGMENTS, committed)
+
+
+def test_evidence_needs_few_reports_also_where_each_answers_once_a_round():
+    """A ledger takes evidence of a bounded size, and reports are most of it."""
+    desk, convictions = Conversation(), []
+    for round in range(14):
+        members = [rank for rank in range(5) if not convictions or rank != 2]
+        desk.finish({rank: in_three(round, lies=(rank, round) == (2, 1)) for rank in members}, round, every=3)
+        for rank, order in desk.asks().items():
+            end = THIRDS[order.start.step + order.steps]
+            found = desk.answers(rank, order, [end] * 32, [end - 0.1] * 32, at=order.start.step + order.steps)
+            convictions += [told for told in found.said if isinstance(told, CheckEnded) and told.convicted]
+    (told,) = convictions
+    for by in (2, *told.by):
+        shown = [(one.round, one.step) for one in told.proofs if one.by == by]
+        assert len(shown) >= OWN_SEGMENTS
+        assert len({round for round, _ in shown}) <= 2
 
 
 THIRDS = {0: 0.0, 3: 0.3, 6: 0.6, STEPS: 1.0}

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -18,19 +17,9 @@ from axonp2p.transport.http.http_replies import add_ping
 from axonp2p.transport.sessions.dialer import dial
 from axonp2p.transport.sessions.listener import Listener
 from axonp2p.transport.sessions.session import Session
-from axonp2p.transport.tls import client_context, presented_fingerprint
+from axonp2p.transport.tls import presented_fingerprint
 from axonp2p.transport.ways import BareWhereabouts
 from tests.laboratory.authority import Authority
-
-
-@pytest.fixture
-def authority(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Authority]:
-    """One that callers of this process trust."""
-    one = Authority(tmp_path)
-    monkeypatch.setenv("SSL_CERT_FILE", str(one.root))
-    client_context.cache_clear()
-    yield one
-    client_context.cache_clear()
 
 
 class Served:
@@ -80,6 +69,7 @@ async def test_what_is_wrong_with_a_certificate_is_said(
         with pytest.raises(Unreachable) as raised:
             await caller.round_trip()
     assert raised.value.cause == cause
+    assert "FINGERPRINT" not in raised.value.fix
 
 
 async def test_a_new_certificate_is_shown_to_new_callers_and_sessions_go_on(authority: Authority) -> None:

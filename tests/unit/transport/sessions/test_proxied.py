@@ -15,7 +15,7 @@ from axonp2p.identity.keys import PrivateKey
 from axonp2p.transport.address import PinnedAddress
 from axonp2p.transport.http.http_caller import HttpCaller
 from axonp2p.transport.http.http_replies import add_ping
-from axonp2p.transport.sessions import connections
+from axonp2p.transport.sessions import connections, proxied
 from axonp2p.transport.sessions.dialer import dial
 from axonp2p.transport.sessions.listener import Listener
 from axonp2p.transport.sessions.proxy_header import Networks, parse_networks
@@ -147,6 +147,30 @@ async def test_proxies_that_wait_are_bounded(behind: Behind, proxy: TcpProxy, mo
     async with HttpCaller(address, called="it") as caller:
         with pytest.raises(Unreachable):
             await caller.round_trip()
+
+
+@pytest.mark.parametrize("half", [b"", b"PROXY TCP4 203.0", b"\r\n\r\n\0\r\nQUIT\n\x21\x11\0\x0c\xcb"])
+async def test_half_a_header_is_cut_off_and_its_place_is_free_again(
+    behind: Behind, proxy: TcpProxy, monkeypatch: pytest.MonkeyPatch, half: bytes
+) -> None:
+    monkeypatch.setattr(proxied, "WITHIN_S", 0.05)
+    monkeypatch.setattr(connections, "MOST_UNNAMED", 1)
+    reader, writer = await asyncio.open_connection("127.0.0.1", behind.listener.port)
+    writer.write(half)
+    assert await asyncio.wait_for(_rest(reader), 10) == b""
+    writer.close()
+    monkeypatch.undo()
+    address = PinnedAddress("127.0.0.1", await proxy.start(), behind.certificate.fingerprint)
+    async with HttpCaller(address, called="it") as caller:
+        await caller.round_trip()
+    assert behind.listener._connections._unnamed == 0
+
+
+async def _rest(reader: asyncio.StreamReader) -> bytes:
+    try:
+        return await reader.read()
+    except ConnectionResetError:
+        return b""
 
 
 async def test_nobody_else_is_believed(tmp_path: Path) -> None:
