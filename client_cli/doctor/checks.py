@@ -14,7 +14,7 @@ from axonp2p.errors import (
     TrackerUnreachable,
 )
 from axonp2p.findings import Check, FindingState, failed, ok
-from axonp2p.plain_text import bytes_text, mebibytes_text, plural
+from axonp2p.plain_text import mebibytes_text, plural
 from axonp2p.sandbox.walls.diagnosis import FIXED_BY
 from axonp2p.transport.clock_check import clock_checks
 from client_cli.doctor.facts import ClientFacts, ClientMachineFacts, ClientTrackerFacts, DhtFacts, LogFacts
