@@ -67,8 +67,6 @@ def command(
         raise click.UsageError("a job that is handed over waits as long as wait under [need] in job.toml says")
     from axonp2p.jobs.overrides import peers_option
     from client_cli.context import Context
-    from client_cli.report.beside import PageWishes
-    from client_cli.watching.following import follow
     from client_cli.watching.hosted import handed_over
 
     context, given = Context.of(home, as_json or json_events), [*overrides, *peers_option(peers)]
@@ -76,4 +74,8 @@ def command(
         if detach:
             return handed_over(swarm.hand_over(folder, overrides=given), context)
         job = swarm.submit(folder, overrides=given, wait=wait)
+        # What shows it is loaded while the first questions are on their way.
+        from client_cli.report.beside import PageWishes
+        from client_cli.watching.following import follow
+
         return follow(job, context, PageWishes(page, loggers), json_events=json_events)

@@ -20,7 +20,6 @@ from axonp2p.identity.keys import PrivateKey
 from axonp2p.logs import get_logger
 from axonp2p.peers.coordinates import Position
 from axonp2p.settings import ClientSettings
-from axonp2p.table.dht.lan import Lan, LanPeer
 from axonp2p.table.dht.node import DhtNode
 from axonp2p.table.dht.routing.node_state import SavedContact, load_state, save_state
 from axonp2p.table.dht_source import DhtSource
@@ -94,6 +93,9 @@ class TableHome:
         return DhtNode(PrivateKey.generate(), self._clock, self._chance, serves=False)
 
     async def _look_around(self) -> list[str]:
+        # It loads zeroconf, a tenth of a client's start, for those few that know nobody.
+        from axonp2p.table.dht.lan import Lan, LanPeer
+
         found: list[LanPeer] = []
         lan = Lan(None, found.append)
         try:
