@@ -181,7 +181,7 @@ def backup(file: Path, overwrite: bool, home: Path | None, as_json: bool, debug:
 def restore(file: Path, home: Path | None, as_json: bool, debug: bool) -> None:
     """Put the backup FILE in the database's place once it is proved; the tracker must not run.
 
-    Other trackers hand over what came since. The log goes on under a new name: heads that were signed since the backup
+    Other trackers hand over what came since. The log continues under a new name: heads that were signed since the backup
     was made cannot be kept.
     """
 
@@ -198,7 +198,7 @@ def restore(file: Path, home: Path | None, as_json: bool, debug: bool) -> None:
 @_JSON
 @_DEBUG
 def begin_new_log(home: Path | None, as_json: bool, debug: bool) -> None:
-    """Go on with the entries that are left, under a new name; the tracker must not run.
+    """Continue with the entries that are left, under a new name; the tracker must not run.
 
     For a log that lost entries which no other tracker and no backup has. Whoever watched it is told.
     """
