@@ -181,7 +181,7 @@ def backup(file: Path, overwrite: bool, home: Path | None, as_json: bool, debug:
 def restore(file: Path, home: Path | None, as_json: bool, debug: bool) -> None:
     """Put the backup FILE in the database's place once it is proved; the tracker must not run.
 
-    Other trackers hand over what came since. The log continues under a new name: heads that were signed since the backup
+    Other trackers hand over what came since. The log gets a new name: heads that were signed since the backup
     was made cannot be kept.
     """
 
