@@ -63,7 +63,7 @@ def command(yes: bool, given: tuple[str, ...], home: Path | None, as_json: bool)
     print_answer(_written(folder, path, key, trials), about | _data(answers, trials), as_json=as_json)
 
 
-_SAFE = "Jobs run walled in: no network, none of your files, behind everything that you do.   Proof: axon-peer doctor"
+_SAFE = "Jobs run in a sandbox: no network, none of your files, lowest priority.   Proof: axon-peer doctor"
 
 _GPU = "Its driver is then open to strangers' code (docs/safety.md)"
 
