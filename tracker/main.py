@@ -58,7 +58,7 @@ def main() -> None:
     "vouches_for",
     metavar="ADDRESS",
     multiple=True,
-    help="Another tracker to share the table with, which peers that trust this one shall trust too; repeatable.",
+    help="Another tracker to share the table with; peers that trust this one trust it too; repeatable.",
 )
 @click.option(
     "--certificate",
@@ -71,7 +71,7 @@ def main() -> None:
     "trusted_proxies",
     metavar="NETWORK",
     multiple=True,
-    help="A TCP proxy that says by the PROXY protocol who calls, such as 127.0.0.1; repeatable.",
+    help="A TCP proxy that names callers by the PROXY protocol, such as 127.0.0.1; repeatable.",
 )
 @click.option("--page-listen", metavar="HOST:PORT", help="The operator's page, on loopback.  [127.0.0.1:7073]")
 @click.option("--metrics-listen", metavar="HOST:PORT", help="Metrics for Prometheus.  [127.0.0.1:7074]")
@@ -121,7 +121,7 @@ def run(
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object, for programs.")
 @click.option("--debug", is_flag=True, help="Print tracebacks of errors.")
 def status(home: Path | None, as_json: bool, debug: bool) -> None:
-    """Show the running tracker's table and how far each other tracker is behind."""
+    """Show the table, and how far other trackers are behind."""
 
     def body() -> None:
         print_status(home_folder("tracker", home), as_json=as_json)
@@ -141,7 +141,10 @@ _DEBUG = click.option("--debug", is_flag=True, help="Print tracebacks of errors.
 @_JSON
 @_DEBUG
 def check(home: Path | None, trackers: tuple[str, ...], offline: bool, as_json: bool, debug: bool) -> None:
-    """Prove the log: every entry, its signatures and hashes, and the heads that were signed. The tracker may run."""
+    """Verify the log; the tracker may run.
+
+    Each entry is verified, its signatures and hashes, and all signed heads.
+    """
 
     def body() -> int:
         folder = home_folder("tracker", home)
@@ -159,12 +162,15 @@ def check(home: Path | None, trackers: tuple[str, ...], offline: bool, as_json: 
 @_JSON
 @_DEBUG
 def backup(file: Path, overwrite: bool, home: Path | None, as_json: bool, debug: bool) -> None:
-    """Copy the database to FILE, also while the tracker runs, and prove the copy. The key is not in it."""
+    """Copy the database to FILE; the tracker may run.
+
+    The copy is verified. The key is not in it.
+    """
 
     def body() -> int:
         if file.exists() and not overwrite:
             raise SettingsError(
-                f"{file} is there already, and nothing is overwritten unasked",
+                f"{file} exists already, and nothing is overwritten without --overwrite",
                 fix=f"axon-tracker backup {file} --overwrite    or name another file",
             )
         checked = back_up(home_folder("tracker", home), file)
@@ -179,7 +185,7 @@ def backup(file: Path, overwrite: bool, home: Path | None, as_json: bool, debug:
 @_JSON
 @_DEBUG
 def restore(file: Path, home: Path | None, as_json: bool, debug: bool) -> None:
-    """Put the backup FILE in the database's place once it is proved; the tracker must not run.
+    """Verify the backup FILE and put it back; the tracker must not run.
 
     Other trackers hand over what came since. The log gets a new name: heads that were signed since the backup
     was made cannot be kept.
@@ -198,9 +204,10 @@ def restore(file: Path, home: Path | None, as_json: bool, debug: bool) -> None:
 @_JSON
 @_DEBUG
 def begin_new_log(home: Path | None, as_json: bool, debug: bool) -> None:
-    """Continue with the entries that are left, under a new name; the tracker must not run.
+    """Begin a new log with the entries that are left.
 
-    For a log that lost entries which no other tracker and no backup has. Whoever watched it is told.
+    The tracker must not run. This is for a log that lost entries which no other tracker and no backup
+    has. Trackers and peers that watched the log are told.
     """
 
     def body() -> int:
