@@ -35,7 +35,7 @@ class SignedFrame(Message, frozen=True):
     """Something that a peer's worker said, as it came."""
 
     peer: PeerId
-    """Whose daemon signed it."""
+    """The peer whose daemon signed it."""
     name: Annotated[str, msgspec.Meta(max_length=64)]
     """As the job knew it."""
     reservation: Uuid
@@ -51,9 +51,9 @@ class Evidence(Message, frozen=True):
 
     job: Annotated[str, msgspec.Meta(min_length=1, max_length=64)]
     client: PeerId
-    """Whose job it was."""
+    """The client of the job."""
     accused: PeerId
-    """Who made the claim, or one of those who said that it is false."""
+    """The member that made the claim, or one that called it false."""
     step: Count
     """Of the round, where the steps began."""
     report: SignedFrame
