@@ -72,4 +72,4 @@ def _tell(what: str, error: Exception) -> None:
     _told[known] = None
     if len(_told) > _MOST_TOLD:
         del _told[next(iter(_told))]
-    log.error("a mistake of ours; the others go on", during=what, exc_info=error)
+    log.error("a mistake of ours; the others continue", during=what, exc_info=error)

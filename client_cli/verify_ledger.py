@@ -115,7 +115,7 @@ def verify(data: bytes, root: str = "") -> dict[str, Any]:
         check_inclusion(one["entry"], one["number"], head["size"], one["path"], head["root"])
         receipt, payload = open_receipt(one["entry"])
         if not {receipt["client"], receipt["peer"]} & {*keys} or one["number"] in numbers:
-            raise ProofWrong(f"entry {one['number']} is about others, or stands there twice")
+            raise ProofWrong(f"entry {one['number']} is about others, or is there twice")
         numbers.add(one["number"])
         place = (receipt["reservation"], receipt["peer"], receipt["number"])
         rank = hashlib.sha256(payload).digest()

@@ -101,7 +101,7 @@ def why_not_here(spec: JobSpec) -> str:
     if lacking:
         return f"{' and '.join(lacking)} cannot be had here (pip install {' '.join(map(shlex.quote, lacking))})"
     data = [name for name in spec.need.datasets if not (DATA / name).exists()]
-    return f"it reads {' and '.join(data)}, which lies at peers" if data else ""
+    return f"it reads {' and '.join(data)}, which only peers have" if data else ""
 
 
 def _installed(package: str) -> str | None:

@@ -123,20 +123,20 @@ def status(home: Path | None, as_json: bool) -> None:
 @_HOME
 @json_and_debug
 def check(home: Path | None, trackers: tuple[str, ...], offline: bool, as_json: bool) -> int:
-    """Prove the log: every entry, its signatures and hashes, and the heads that were signed. The tracker may run."""
+    """Verify the log: each entry, its signatures and hashes, and all signed heads. The tracker may run."""
     folder = home_folder("tracker", home)
     settings = with_flags(read_settings(folder).tracker, trackers=list(trackers) or None)
     checked = check_home(folder, settings, offline=offline)
     return print_checked(checked, as_json=as_json)
 
 
-@main.command(short_help="Copy the database to FILE, and prove the copy.")
+@main.command(short_help="Copy the database to FILE, and verify the copy.")
 @click.argument("file", type=click.Path(path_type=Path, dir_okay=False))
 @click.option("--overwrite", is_flag=True, help="Replace FILE if it is there.")
 @_HOME
 @json_and_debug
 def backup(file: Path, overwrite: bool, home: Path | None, as_json: bool) -> int:
-    """Copy the database to FILE, also while the tracker runs, and prove the copy. The key is not in it."""
+    """Copy the database to FILE, and verify the copy; the tracker may run. The key is not in the copy."""
     if file.exists() and not overwrite:
         raise WouldOverwrite(
             f"{file} would be overwritten", fix=f"axon-tracker backup {file} --overwrite    or name another file"
@@ -145,14 +145,14 @@ def backup(file: Path, overwrite: bool, home: Path | None, as_json: bool) -> int
     return print_checked(checked, as_json=as_json, said=f"backed up to {file}")
 
 
-@main.command(short_help="Put a backup in the place of the database.")
+@main.command(short_help="Verify a backup, and put it back.")
 @click.argument("file", type=click.Path(path_type=Path, dir_okay=False, exists=True))
 @_HOME
 @json_and_debug
 def restore(file: Path, home: Path | None, as_json: bool) -> int:
-    """Put the backup FILE in the database's place once it is proved; the tracker must not run.
+    """Verify the backup FILE and put it back; the tracker must not run.
 
-    Other trackers hand over what came since. The log goes on under a new name: heads that were signed since the backup
+    Other trackers hand over what came since. The log gets a new name: heads that were signed since the backup
     was made cannot be kept.
     """
     checked, aside = restore_home(home_folder("tracker", home), file)
@@ -160,13 +160,14 @@ def restore(file: Path, home: Path | None, as_json: bool) -> int:
     return print_checked(checked, as_json=as_json, said=f"restored from {file}{kept}")
 
 
-@main.command("new-log", short_help="Go on under a new name, where entries are lost for good.")
+@main.command("new-log", short_help="Begin a new log, where entries are lost for good.")
 @_HOME
 @json_and_debug
 def begin_new_log(home: Path | None, as_json: bool) -> int:
-    """Go on with the entries that are left, under a new name; the tracker must not run.
+    """Begin a new log with the entries that are left; the tracker must not run.
 
-    For a log that lost entries which no other tracker and no backup has. Whoever watched it is told.
+    This is for a log that lost entries which no other tracker and no backup has. Trackers and peers that watched the
+    log are told.
     """
     checked = new_log(home_folder("tracker", home))
     return print_checked(checked, as_json=as_json, said="a new log is begun with the entries that are left")

@@ -79,6 +79,6 @@ def _nothing_left_behind(source: TaskSource, bundle: Bundle) -> None:
             raise JobFileWrong(f"{source.file} imports from its own package", fix="name the folder of a job instead")
         if (source.folder / file).is_file() and file not in names:
             raise JobFileWrong(
-                f"{source.file} imports {module}, and {file} beside it would not be sent",
+                f"{source.file} imports {module}, and {file} next to it would not be sent",
                 fix=f'name it: data=["{file}"]',
             )

@@ -49,7 +49,7 @@ def _not_working(record: JobRecord) -> str:
     if not record.kept:
         return begin_anew(record)
     cancelled = record.state is JobState.CANCELLED
-    go_on = "" if cancelled else f"; axon resume {record.id} goes on with it"
+    go_on = "" if cancelled else f"; axon resume {record.id} continues it"
     if KINDS[record.kind].write_round:
         return f"{_fetch_last(record)}      ({_kept(record)}{go_on})"
     if cancelled:

@@ -45,7 +45,7 @@ def source_of(task: object) -> TaskSource:
     name = kind.__name__
     if "<locals>" in kind.__qualname__ or "." in kind.__qualname__:
         raise JobFileWrong(
-            f"class {name} stands inside of {kind.__qualname__.rpartition('.')[0]}", fix="move it to the top level"
+            f"class {name} is inside of {kind.__qualname__.rpartition('.')[0]}", fix="move it to the top level"
         )
     values = None if isinstance(task, type) else _values_of(task)
     wants = _wants(kind)

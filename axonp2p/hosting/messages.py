@@ -70,7 +70,7 @@ class HostedJob(Message, frozen=True):
     at_work: bool
     """Whether a process works on it, or is about to."""
     role: HostRole = "host"
-    """What this host is to the job: `host`, `copy`, or `took over` when it kept a copy and goes on with it."""
+    """The role of this host: `host`, `copy`, or `took over` if it kept a copy and now continues the job."""
 
 
 class HostedJobs(Message, tag=True, frozen=True):
@@ -81,7 +81,7 @@ class HostedJobs(Message, tag=True, frozen=True):
 
 
 class AskFolder(Message, tag=True, frozen=True):
-    """What is in this job's folder?"""
+    """Asks for the contents of this job's folder."""
 
     job: JobId
     record: Digest = b""
@@ -100,7 +100,7 @@ class FolderFile(Message, frozen=True):
 
 
 class FolderState(Message, tag=True, frozen=True):
-    """What is there now. The payload is job.json, or nothing when the asker has the same."""
+    """The contents now. The payload is job.json, or nothing if the asker has the same."""
 
     job: JobId
     at_work: bool
@@ -110,7 +110,7 @@ class FolderState(Message, tag=True, frozen=True):
     files: Annotated[list[FolderFile], msgspec.Meta(max_length=MOST_FOLDER_FILES)]
     """All but job.json."""
     role: HostRole = "host"
-    """What this host is to the job: `host`, `copy`, or `took over` when it kept a copy and goes on with it."""
+    """The role of this host: `host`, `copy`, or `took over` if it kept a copy and now continues the job."""
 
 
 class AskPart(Message, tag=True, frozen=True):
@@ -132,7 +132,7 @@ class HostedFilePart(Message, tag=True, frozen=True):
 
 
 class TellJob(Message, tag=True, frozen=True):
-    """What is to become of it."""
+    """The order for the job."""
 
     job: JobId
     wish: HostedWish

@@ -155,7 +155,7 @@ class Tending:
     async def take_over(self) -> None:
         """The copy is the job from now on: its owner says that the host is gone for good."""
         await self.stop()
-        log.info("job goes on from a copy", job=self.record.job, owner=short(self.record.owner))
+        log.info("job continues from a copy", job=self.record.job, owner=short(self.record.owner))
         now = self._clock.now()
         self.stirred = now
         await self._change(copies="", took_over=True, began=now)

@@ -96,7 +96,7 @@ def collect(
         raise JobFileWrong(f"{job_file}: a file cannot be sent: {reason}", fix="give it another name")
     if any(path.startswith(f"{WHEELS_FOLDER}/") for path in paths):
         raise JobFileWrong(
-            f"{job_file}: a file lies in {WHEELS_FOLDER}, the folder of packages", fix="put it into another folder"
+            f"{job_file}: a file is in {WHEELS_FOLDER}, the folder of packages", fix="put it into another folder"
         )
     if len(paths) > MOST_FILES:
         raise JobFileWrong(

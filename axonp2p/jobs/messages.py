@@ -66,7 +66,7 @@ class TakeLease(Message, tag=True, frozen=True, omit_defaults=True):
     """Of `jobs.kinds`: the peer's own registry says which program the worker is."""
     cores: Cores
     memory_mb: Size
-    """What the job asks for; the peer's own limits hold whatever stands here."""
+    """Memory that the job asks for; the peer's own limits always apply."""
     datasets: Annotated[list[Annotated[str, msgspec.Meta(max_length=64)]], msgspec.Meta(max_length=16)] = []
     """Names of data on the peer's machine that the job wants to read, each under /data/NAME."""
     grace: Annotated[int, msgspec.Meta(ge=0, le=3600)] = 0
@@ -91,7 +91,7 @@ class LeaseTaken(Message, tag=True, frozen=True):
     until: UnixTime
     """Unix seconds."""
     cores: Cores
-    """What the job gets."""
+    """Cores that the job gets."""
     memory_mb: Size
     """MiB; the job is ended when it uses more."""
     row: SignedRow
@@ -105,7 +105,7 @@ class BundleReceived(Message, tag=True, frozen=True):
 
 
 class Member(Message, frozen=True):
-    """One peer of a job. Who it is and where the others reach it stands in its own row, not in the client's word."""
+    """One peer of a job. Its identity and its addresses are in its own row, which the client cannot change."""
 
     rank: Rank
     reservation: Uuid
@@ -115,7 +115,7 @@ class Member(Message, frozen=True):
 
 
 class SetRoster(Message, tag=True, frozen=True):
-    """Who is in the job. Ranks stay the same for as long as a job lasts; who is missing has left."""
+    """The members of the job. Ranks never change during a job; a missing rank has left."""
 
     epoch: Epoch
     """Grows with each roster of a job."""
@@ -151,7 +151,7 @@ class WorkerStarted(Message, tag=True, frozen=True):
 
 
 class WorkerEnded(Message, tag=True, frozen=True):
-    """The worker is gone; the lease goes on until it is ended."""
+    """The worker is gone; the lease continues until it is ended."""
 
     reason: Text
     """In a sentence."""
@@ -162,14 +162,14 @@ class WorkerEnded(Message, tag=True, frozen=True):
 
 
 class WorkerPaused(Message, tag=True, frozen=True):
-    """The owner needs the machine: the worker is stopped where it stands, and goes on later or is handed back."""
+    """The owner needs the machine: the worker is frozen, and later continues or is handed back."""
 
     reason: Text
     """In a sentence: why it waits."""
 
 
 class WorkerResumed(Message, tag=True, frozen=True):
-    """The worker goes on."""
+    """The worker continues."""
 
 
 class HandBack(Message, tag=True, frozen=True):
@@ -212,7 +212,7 @@ class ReceiptSigned(Message, tag=True, frozen=True):
 
 
 class ReceiptRefused(Message, tag=True, frozen=True):
-    """The peer does not sign that receipt; the lease goes on."""
+    """The peer does not sign that receipt; the lease continues."""
 
     reason: Text
     """It is not the next one, or there is no room to keep it."""
@@ -243,7 +243,7 @@ class LogNews(Message, tag=True, frozen=True):
     """The next bytes of a log that is followed, as payload: cleaned as in `LogPart`, so of another length perhaps."""
 
     start: Size
-    """Where they begin in what the job wrote. What lies before it, and was not sent, is no longer kept."""
+    """Where they begin in what the job wrote. Earlier output that was not sent is no longer kept."""
     end: Size
     """Where they end there."""
 

@@ -37,7 +37,7 @@ class FoundOutputs:
 
 
 def fits(path: str, patterns: Sequence[str]) -> bool:
-    """Whether a file of this name is wanted; `*` also stands for slashes."""
+    """Whether a file of this name is wanted; `*` also matches slashes."""
     return any(fnmatchcase(path, pattern) for pattern in patterns)
 
 

@@ -64,7 +64,7 @@ class NeedSpec(msgspec.Struct, frozen=True, kw_only=True):
     packages: Annotated[list[Word], msgspec.Meta(max_length=16)] = []
     """Requirements as pip writes them."""
     datasets: Annotated[list[Word], msgspec.Meta(max_length=16)] = []
-    """Names of data that lies on the peer already."""
+    """Names of datasets that the peer has already."""
     upload: Count = 0
     """Mbit/s; 0 means that it does not matter."""
     download: Count = 0

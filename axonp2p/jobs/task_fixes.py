@@ -13,7 +13,7 @@ _FIXES = (
     (
         r"ModuleNotFoundError: No module named '(?P<name>[\w.]{1,60})'",
         'a file of your own goes into data (data = ["{name}.py"]); a package into [packages] (install = ["{package}"]):'
-        " so it comes to peers, and to axon check",
+        " so it reaches the peers, and axon check",
     ),
     (
         r"FileNotFoundError: .*'/out(?:/.*)?'",

@@ -165,7 +165,7 @@ Total = Annotated[str, msgspec.Meta(pattern=r"^(0|[1-9][0-9]{0,39})\Z")]
 
 
 class Balance(Message, frozen=True):
-    """What receipts add up to for one key, in FLOPs as decimal digits: a month of one GPU is more than 64 bits."""
+    """The sums of receipts for one key, in FLOPs as decimal digits: a month of one GPU is more than 64 bits."""
 
     key: PeerId
     """A peer's or a client's id."""

@@ -38,10 +38,10 @@ class Voiding(Signable, frozen=True):
     LIMIT: ClassVar[int] = 512
 
     client: PeerId
-    """Whose job it was, and who signs."""
+    """The client of the job, which signs this."""
     job: Annotated[str, msgspec.Meta(min_length=1, max_length=64)]
     peer: PeerId
-    """Who was convicted."""
+    """The convicted peer."""
     evidence: Hash
     """SHA-256 of the evidence's bytes."""
 
@@ -67,7 +67,7 @@ class VoidingHandedIn(Message, frozen=True):
     """A conviction for a tracker to keep."""
 
     voided: Signed[Voiding]
-    """What the client signed."""
+    """The client's signed statement."""
     evidence: Annotated[bytes, msgspec.Meta(max_length=EVIDENCE_LIMIT)]
     """Why: what peers signed, an encoded `Evidence`."""
     tokens: Annotated[list[EncodedEnvelope], msgspec.Meta(max_length=MOST_TOKENS)] = []

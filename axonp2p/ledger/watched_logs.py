@@ -38,7 +38,7 @@ WATCHED_LIMIT = 512 * 1024
 
 
 class WatchedLog(Message, frozen=True):
-    """What is kept of one tracker."""
+    """Stored data about one tracker."""
 
     head: Signed[TreeHead]
     """The largest that continues all before it."""
@@ -47,7 +47,7 @@ class WatchedLog(Message, frozen=True):
 
 
 class WatchedFile(Message, frozen=True):
-    """How it lies on the disk."""
+    """Its form on disk."""
 
     logs: Annotated[list[WatchedLog], msgspec.Meta(max_length=MOST_WATCHED)] = []
     """One for each tracker."""

@@ -27,7 +27,7 @@ class Gpu(Message, frozen=True):
     memory_mb: Count
     """MiB that a job may use of it."""
     capability: GpuCapability | msgspec.UnsetType = msgspec.UNSET
-    """What its processors can do, as NVIDIA counts it."""
+    """The capability of its processors, as NVIDIA counts it."""
     driver: Label | msgspec.UnsetType = msgspec.UNSET
     """Version of its driver."""
     taken: bool | msgspec.UnsetType = msgspec.UNSET
@@ -35,7 +35,7 @@ class Gpu(Message, frozen=True):
 
 
 class Capability(Message, frozen=True):
-    """What one peer lends. All of it is a claim: a client believes what it measures."""
+    """The resources that a peer lends. All of them are claims: a client believes its own measurements."""
 
     cores: Annotated[int, msgspec.Meta(ge=1, le=4096)]
     """Cores for each job."""
@@ -58,7 +58,7 @@ class Capability(Message, frozen=True):
     gpus: Annotated[list[Gpu], msgspec.Meta(max_length=16)] = []
     """Graphics processors that jobs may use, each for one job at a time; those that are alike stand here once."""
     datasets: Annotated[list[Label], msgspec.Meta(max_length=16)] = []
-    """Names of data that lies on the peer already."""
+    """Names of datasets that the peer has already."""
     upload_mbit: Count = 0
     """Mbit/s that it sends, as its owner says; 0 when that is not known."""
     download_mbit: Count = 0
@@ -72,7 +72,7 @@ class Capability(Message, frozen=True):
 
 
 class Need(Message, frozen=True, omit_defaults=True):
-    """What each peer of a job must offer."""
+    """The resources that each peer of a job must offer."""
 
     kind: Label = "train"
     cores: Annotated[int, msgspec.Meta(ge=1, le=4096)] = 1

@@ -38,7 +38,7 @@ class Calendar:
         if not start < end:
             raise ValueError("a hold ends after it starts")
         if lease in self._holds:
-            raise Busy("the reservation is in use: its lease still lives", fix="end that lease, or reserve again")
+            raise Busy("the reservation is in use: its lease has not ended", fix="end that lease, or reserve again")
         if self._most_promised(start, end) >= self.slots:
             raise Busy(f"every slot is taken ({self.slots} in all)")
         held = Hold(lease, client, start, end)

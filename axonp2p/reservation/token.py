@@ -35,7 +35,7 @@ class Token(Signable, frozen=True):
     issuer: PeerId
     """The tracker that signed it."""
     client: PeerId
-    """Who may use it."""
+    """The client that may use it."""
     client_address: IpText
     """The IP address that the reservation was asked from."""
     peers: Annotated[list[PeerId], msgspec.Meta(min_length=1, max_length=MOST_PEERS)]

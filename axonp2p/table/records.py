@@ -38,7 +38,7 @@ class Row(Signable, frozen=True):
 
     peer: PeerId
     name: Annotated[str, msgspec.Meta(min_length=1, max_length=32, pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*\Z")]
-    """What people see; not unique."""
+    """The name that people see; not unique."""
     sequence: Count
     """Higher than in every row before."""
     addresses: Annotated[list[Address], msgspec.Meta(max_length=4)]
@@ -52,13 +52,13 @@ class Row(Signable, frozen=True):
     issues_tokens: bool = False
     """Whether it signs tokens for itself (POST /v1/reserve at the peer), for when no tracker lives."""
     coordinate: Coordinate = b""
-    """Where it stands in the network, as far as it knows."""
+    """Its network coordinate, if it knows it."""
     trackers: Annotated[list[TrackerAddress], msgspec.Meta(max_length=2)] = []
     """Trackers that have the row: who reads it may learn of them."""
     dialable: bool | None = None
     """Whether somebody who was asked to could dial it at `addresses`; None while nobody has tried."""
     relays: Relays = []
-    """Who holds a connection of it, and carries callers to it."""
+    """The relays that hold a connection of it, and carry callers to it."""
     carries: bool = False
     """Whether it is a relay for others."""
     schema: Schema = ""
@@ -179,14 +179,14 @@ class VouchedTracker(Message, frozen=True):
 
 
 class Vouching(Signable, frozen=True):
-    """A tracker's list of the trackers that its operator vouches for. Whoever has this tracker in the settings trusts
-    them as well; lists of trackers that are only vouched for count nothing."""
+    """A tracker's list of the trackers that its operator vouches for. Programs whose settings name this tracker
+    trust them as well; lists of trackers that are only vouched for count nothing."""
 
     PURPOSE: ClassVar[str] = "axon/vouching/1"
     LIMIT: ClassVar[int] = 8192
 
     tracker: PeerId
-    """Who vouches."""
+    """The tracker that vouches."""
     number: Annotated[int, msgspec.Meta(ge=0, le=2**53)]
     """When it was signed, Unix milliseconds; a list takes the place of those with lower numbers."""
     expires: Annotated[int, msgspec.Meta(ge=0, le=2**53)]
@@ -225,7 +225,7 @@ class Report(Signable, frozen=True):
     LIMIT: ClassVar[int] = 512
 
     peer: PeerId
-    """Who did not answer."""
+    """The peer that did not answer."""
     time: UnixTime
     """When it was signed, Unix seconds; at most 30 s off."""
 

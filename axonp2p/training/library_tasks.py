@@ -165,7 +165,7 @@ class _Rates:
         if config.get("interval", "epoch") == "epoch":
             if not epoch_steps:
                 raise ValueError(
-                    'the scheduler counts epochs: from_lightning(..., epoch_steps=100), or "interval": "step" beside it'
+                    'the scheduler counts epochs: from_lightning(..., epoch_steps=100), or give "interval": "step"'
                 )
             self._every *= epoch_steps
         self._first = [float(group["initial_lr"]) for group in self._optimizer.param_groups]

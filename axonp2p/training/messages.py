@@ -125,19 +125,19 @@ class Prepared(Message, tag=True, frozen=True):
     frozen: Count = 0
     """Bytes of its frozen parameters: those without gradients."""
     device: Annotated[str, msgspec.Meta(min_length=1, max_length=100)] = "cpu"
-    """What its steps are taken on, in words of its own: who says the same may do them again (`trainer.device`)."""
+    """The device of its steps, as the worker names it; members with the same one may redo them (`trainer.device`)."""
 
 
 class TensorInfo(Message, frozen=True):
     """One tensor of the model's file (safetensors), and where its values stand in a state.
 
-    A frozen one stands in the file of the frozen parameters.
+    A frozen one is in the file of the frozen parameters.
     """
 
     name: Annotated[str, msgspec.Meta(max_length=500)]
     """In the model's state dict."""
     dtype: Dtype
-    """What kind of numbers it holds."""
+    """The type of its numbers."""
     shape: Annotated[list[Count], msgspec.Meta(max_length=64)]
     """How long it is in each dimension; a single number has none."""
     coding: Literal["values", "bits", "wide", "frozen"]
@@ -164,11 +164,11 @@ class AdoptState(Message, tag=True, frozen=True):
 
     state: StateHash
     senders: Annotated[list[Rank], msgspec.Meta(max_length=MOST_MEMBERS)]
-    """Who holds it; empty when the coordinator itself sends it, as `FilePart`s."""
+    """Members that hold it; empty if the coordinator itself sends it, as `FilePart`s."""
 
 
 class StateAdopted(Message, tag=True, frozen=True):
-    """This member holds the state now. Who follows as a listener says it again after every round."""
+    """This member holds the state now. A listener sends it again after every round."""
 
     state: StateHash
 
@@ -248,7 +248,7 @@ class RedoSegment(Message, tag=True, frozen=True):
     round: Count
     attempt: Count
     start: Mark
-    """What that member committed to, where the steps begin."""
+    """That member's mark where the steps begin."""
     shards: Annotated[list[Shard], msgspec.Meta(min_length=1, max_length=MOST_MEMBERS)]
     """That member's, in that round."""
     round_steps: Annotated[int, msgspec.Meta(ge=1, le=2**31)]
@@ -258,7 +258,7 @@ class RedoSegment(Message, tag=True, frozen=True):
 
 
 class AskFiles(Message, tag=True, frozen=True):
-    """Send the files that the task has written into /out. What was being sent before is broken off."""
+    """Send the files that the task has written into /out. An earlier transfer is ended."""
 
     request: Count
     """Stands in all that is sent for it: what an earlier request still had on its way can be told apart."""
@@ -270,7 +270,7 @@ class TaskFailed(Message, tag=True, frozen=True):
     """The task's own code raised."""
 
     doing: Annotated[str, msgspec.Meta(max_length=100)]
-    """What the worker was doing: "loading task.py", "model()", "loss()", ..."""
+    """The worker's activity: "loading task.py", "model()", "loss()", ..."""
     traceback: Annotated[str, msgspec.Meta(max_length=16000)]
     """Only the frames of the task's own files."""
 

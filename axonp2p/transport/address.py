@@ -39,7 +39,7 @@ class PinnedAddress:
         try:
             fingerprint = fingerprint_of_text(parts.fragment) if parts.fragment else None
         except ValueError as error:
-            raise SettingsError(f"{text!r}: what stands after the # is no fingerprint", fix=WHOLE_ADDRESS) from error
+            raise SettingsError(f"{text!r}: the part after the # is no fingerprint", fix=WHOLE_ADDRESS) from error
         return cls(host, 443 if port is None else port, fingerprint)
 
     @classmethod

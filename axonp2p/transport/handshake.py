@@ -45,7 +45,7 @@ def check_hello(data: bytes, *, nonce: bytes, listener: PeerId, fingerprints: Co
     if hello.listener != listener:
         raise BadSignature("the proof is meant for another listener")
     if hello.certificate not in fingerprints:
-        raise BadSignature("the caller sees another certificate than ours", cause="somebody stands in between")
+        raise BadSignature("the caller sees another certificate than ours", cause="somebody is in between")
     return signed.signer
 
 

@@ -32,9 +32,9 @@ class Evidence(Message, frozen=True):
 
     job: Annotated[str, msgspec.Meta(min_length=1, max_length=64)]
     client: PeerId
-    """Whose job it was."""
+    """The client of the job."""
     accused: PeerId
-    """Who made the claim, or one of those who said that it is false."""
+    """The member that made the claim, or one that called it false."""
     step: Count
     """Of the round, where the steps began."""
     report: SignedFrame

@@ -22,7 +22,7 @@ class SignedFrame(Message, frozen=True):
     """Something that a peer's worker said, as it came."""
 
     peer: PeerId
-    """Whose daemon signed it."""
+    """The peer whose daemon signed it."""
     name: Annotated[str, msgspec.Meta(max_length=64)]
     """As the job knew it."""
     reservation: Uuid

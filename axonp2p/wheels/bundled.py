@@ -72,7 +72,7 @@ def wheels_among(files: Iterable[BlobFile]) -> list[BundledWheel]:
             continue
         match = _PATH.fullmatch(file.path)
         if match is None:
-            raise MalformedMessage(f"{file.path!r}: in {WHEELS_FOLDER} lie wheels, each in a folder of its SHA-256")
+            raise MalformedMessage(f"{file.path!r}: in {WHEELS_FOLDER} are wheels, each in a folder of its SHA-256")
         wheel = BundledWheel(match[1], match[2], file.size)
         name, _ = named(wheel.file)
         if never_travels(name):

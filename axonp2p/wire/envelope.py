@@ -35,7 +35,7 @@ class Signed(Message, Generic[S], frozen=True):
     """An S that `signer` signed. Believe nothing in `payload` before `open_signed` returned."""
 
     signer: PeerId
-    """Whose key signed."""
+    """The id of the key that signed."""
     payload: Annotated[bytes, msgspec.Meta(max_length=LONGEST_PAYLOAD)]
     """The bytes that were signed: a message of the purpose's type."""
     signature: Annotated[bytes, msgspec.Meta(min_length=SIGNATURE_BYTES, max_length=SIGNATURE_BYTES)]

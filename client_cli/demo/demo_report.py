@@ -131,7 +131,7 @@ def as_text(result: DemoResult) -> str:
         f"(sending every gradient instead: {bytes_text(result.every_gradient_bytes)})",
         "credits": f"{paid}   for {flops_text(ledger.flops)} of counted work",
         "ledger": f"checked: {plural(ledger.receipts, 'receipt')} at the tracker, {same}",
-        "lost": f"{' '.join(job.lost)}; the others went on" if job.lost else "",
+        "lost": f"{' '.join(job.lost)}; the others continued" if job.lost else "",
         "saved": f"{result.out}/  model.safetensors  metrics.csv  report.html  logs/",
     }
     lines = [

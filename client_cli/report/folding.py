@@ -62,7 +62,7 @@ def _note_life(story: Story, event: events.Event, kind: str) -> None:
         story.lives.append(Life(event.at, event.at, kept))
         for peer in story.peers.values():
             if peer.state != "lost":
-                peer.state, peer.why, peer.samples_per_second = "lost", "the job went on without it", None
+                peer.state, peer.why, peer.samples_per_second = "lost", "the job continued without it", None
                 peer.gone_at = event.at
         story.waits_for = []
         if again:

@@ -90,10 +90,10 @@ def summary_of(view: View, command: Command) -> JobSummary:
 def _cancelled(view: View, command: Command) -> JobBanner:
     record = view.record
     if record.kept and KINDS[record.kind].write_round:
-        text = f"It cannot go on. {plural(record.kept, view.words.unit)} {_are(record.kept)} kept."
+        text = f"It cannot continue. {plural(record.kept, view.words.unit)} {_are(record.kept)} kept."
         fetch = command("fetch", record.id, "--round", "last", "-o", "OUT")
         return JobBanner("warn", "The job was cancelled", text, fetch, "brings the weights of the last one.")
-    return JobBanner("warn", "The job was cancelled", "Nothing of it is kept to go on from.",
+    return JobBanner("warn", "The job was cancelled", "Nothing of it is kept to continue from.",
                      command("submit", record.folder), "does it from the beginning.")  # fmt: skip
 
 
@@ -141,7 +141,7 @@ def _interrupted(view: View, command: Command) -> JobSummary:
     banner = JobBanner(
         "bad", "No program works on this job any more",
         f"It is not over, but what worked on it was killed, or its computer stopped. {kept}".strip(),
-        command("resume", record.id), "goes on with it.",
+        command("resume", record.id), "continues it.",
     )  # fmt: skip
     return JobSummary("failed", "INTERRUPTED", f"interrupted {view.words.during(record.done, record.units)}", (banner,))
 
@@ -153,7 +153,7 @@ def _at_work(view: View, command: Command) -> JobSummary:
     if record.waits_for:
         return _waiting(record, present, during, _peers_told(story))
     if record.state in _BEFORE_TRAINING:
-        again = f" again, to go on {view.words.after(record.kept, record.units)}" if record.kept else ""
+        again = f" again, to continue {view.words.after(record.kept, record.units)}" if record.kept else ""
         return JobSummary("preparing", record.state.upper(), f"{_BEFORE_TRAINING[record.state]}{again}", ())
     resumed = f", resumed {view.words.after(story.lives[-1].from_round, record.units)}" if len(story.lives) > 1 else ""
     works = sum(peer.state == "works" for peer in present)
@@ -171,13 +171,13 @@ def _waiting(record: JobRecord, present: list[PeerStory], during: str, others: t
     names = ", ".join(record.waits_for)
     why = "; ".join(f"{peer.name}: {peer.why}" for peer in present if peer.name in record.waits_for and peer.why)
     text = (
-        f"{_stop(why)} Fewer peers than the job needs would be left, so it stands still and loses nothing. "
-        "It goes on by itself as soon as their owners let them."
+        f"{_stop(why)} Fewer peers than the job needs would be left, so it pauses and loses nothing. "
+        "It continues by itself as soon as their owners allow it."
         if why
-        else "What is done is kept. Peers are looked for again and again; it goes on by itself when they come."
+        else "What is done is kept. Axon keeps looking for peers, and the job continues by itself when they come."
     )
     banner = JobBanner("warn", f"The job waits for {names}", text)
-    return JobSummary("waiting", "WAITING", f"waits {during}: it cannot go on without {names}", (banner, *others))
+    return JobSummary("waiting", "WAITING", f"waits {during}: it cannot continue without {names}", (banner, *others))
 
 
 def _peers_told(story: Story) -> tuple[JobBanner, ...]:
@@ -194,10 +194,10 @@ def _peers_told(story: Story) -> tuple[JobBanner, ...]:
     if still and not story.waits_for:
         names = ", ".join(peer.name for peer in still)
         whys = " ".join(_whole(peer) for peer in still)
-        word = "stands" if len(still) == 1 else "stand"
-        text = f"{whys} The others go on; they come back by themselves." if len(still) > 1 else (
-            f"{whys} The others go on; it comes back by itself.")  # fmt: skip
-        found.append(JobBanner("warn", f"{names} {word} still", text))
+        word = "is" if len(still) == 1 else "are"
+        text = f"{whys} The others continue; they come back by themselves." if len(still) > 1 else (
+            f"{whys} The others continue; it comes back by itself.")  # fmt: skip
+        found.append(JobBanner("warn", f"{names} {word} not working now", text))
     return tuple(found)
 
 

@@ -29,9 +29,9 @@ WORDS: dict[MarkKind, str] = {
     "redone": "round done again",
     "exchange": "exchange chosen",
     "paused": "peer paused",
-    "resumed": "peer goes on",
+    "resumed": "peer continues",
     "waits": "job waits",
-    "goes on": "job goes on",
+    "goes on": "job continues",
     "again": "job resumed",
     "over": "job ended",
 }

@@ -22,7 +22,9 @@ def stays(event: events.Event) -> str:
     """As `KindLines` has it."""
     match event:
         case events.PeerLost():
-            others = f"The {plural(event.left, 'peer')} left go on." if event.left != 1 else "The peer left goes on."
+            others = (
+                f"The {plural(event.left, 'peer')} left continue." if event.left != 1 else "The peer left continues."
+            )
             return f"{event.peer} left: {event.reason}. {others if event.left else 'No peer is left.'}"
         case events.PeerHandedBack():
             return f"{event.peer} is wanted back by its owner: {event.reason}"
@@ -30,7 +32,7 @@ def stays(event: events.Event) -> str:
             why = f": {event.reason}" if event.reason else ""
             return f"copy {event.index} begins again at {event.peer} (attempt {event.attempt + 1}){why}"
         case run_events.SpeculativeCopy():
-            slow = f" as well: it stands still at {event.slow_peer}" if event.slow_peer else " as well"
+            slow = f" as well: it is stuck at {event.slow_peer}" if event.slow_peer else " as well"
             return f"copy {event.index} is begun at {event.peer}{slow}"
         case run_events.CopyEnded() if event.code and not event.unneeded:
             why = f" ({event.reason})" if event.reason else ""

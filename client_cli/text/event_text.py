@@ -86,11 +86,11 @@ def _line_of_any(event: events.Event, kind: str) -> str:
         case events.PeerPaused():
             return f"{event.peer} paused: {event.reason}"
         case events.PeerResumed():
-            return f"{event.peer} goes on"
+            return f"{event.peer} continues"
         case events.JobWaiting():
-            return f"the job waits for {', '.join(event.peers)}: it cannot go on without"
+            return f"the job waits for {', '.join(event.peers)}, without which it cannot continue"
         case events.JobGoesOn():
-            return "the job goes on"
+            return "the job continues"
         case events.PeersAwaited():
             there = f"{event.there} of at least {plural(event.needed, 'peer')}"
             return f"waits up to {duration_text(event.seconds)} for peers: {there} there ({event.reason})"

@@ -20,14 +20,14 @@ def verdict_text(examined: Examined) -> str:
         f"claim      {which}, signed by {whose.name} ({whose.peer})",
         *(f"done again {signed.name} ({signed.peer})" for signed in evidence.opinions),
         f"apart      {distance_text(judgement.distance)}; to leave out one step makes {judgement.step:.3g}",
-        f"own steps  done again, to the same end, by {_and(_proven(examined)) or 'nobody'}",
+        f"own steps  done again, with the same result, by {_and(_proven(examined)) or 'nobody'}",
     ]
     if not examined.convicts and examined.would_convict:
-        why = "it and two who accuse it must have come to ends of steps of their own again, and that is shown of "
+        why = "it and two of its accusers must have reproduced steps of their own, and the evidence shows that only of "
         return "\n".join([*lines, f"This does not convict {accused.name}: {why}{_and(_proven(examined)) or 'nobody'}."])
     if not examined.convicts:
         return "\n".join([*lines, f"This does not convict {accused.name}: {judgement.outcome.name.lower()}."])
-    lied = "they do not lead where it said" if accused is whose else "it said that they lead elsewhere, and they do not"
+    lied = "the result is not what it said" if accused is whose else "it said that the result is another, and it is not"
     return "\n".join([*lines, f"This convicts {accused.name} ({accused.peer}): {lied}."])
 
 

@@ -30,7 +30,7 @@ def stays(event: events.Event) -> str:
         case train_events.ExchangeChosen():
             return _exchange_line(event)
         case train_events.ValuesLate():
-            return f"round {event.round + 1} went on without some values of {_names(event.values)}: they follow later"
+            return f"round {event.round + 1} continued without some values of {_names(event.values)}: they follow later"
         case check_events.WorkChecked() if event.outcome != "passed" or event.convicted:
             return _checked_line(event)
         case check_events.ChecksAwaited():
@@ -46,13 +46,13 @@ def stays(event: events.Event) -> str:
             why = "is the learning rate 0, is all of it frozen, does loss() use another model?"
             return f"warning: the local steps of {whose} in round {event.round + 1} changed no weight at all: {why}"
         case train_events.PeerLeftBehind():
-            others = f"The {plural(event.left, 'other')} go on, until it has caught up."
+            others = f"The {plural(event.left, 'other')} continue until it has caught up."
             return f"{event.peer} fell behind in round {event.round + 1}: {event.reason}. {others}"
         case train_events.PeerJoined():
             return f"{event.peer} takes part from round {event.round + 1} on"
         case train_events.StateFound():
             waited = f"; {_and(event.waiting)} waited with it" if event.waiting else ""
-            return f"goes on after round {event.round} of {event.rounds}{waited}"
+            return f"continues after round {event.round} of {event.rounds}{waited}"
         case train_events.StateDamaged():
             return f"warning: the state after round {event.round} is damaged, so the one before is used ({event.file})"
         case train_events.TrainingStops():
@@ -124,10 +124,10 @@ def _checked_line(event: check_events.WorkChecked) -> str:
         return f"warning: {event.peer} did not hand over what {_and(event.by)} needed to do {what} again"
     liars = f", and {_and(event.convicted)} lied" if event.convicted else ""
     ends = {
-        "convicted": "they do not lead where it said",
-        "unlike": "they lead others elsewhere, and it comes to no end of others, or of its own, again",
-        "passed": "they lead where it said",
-        "undecided": "nobody is to blame, since ends differ, or who was asked comes to none of its own again",
+        "convicted": f"the result is not what {event.peer} said",
+        "unlike": f"the others got a different result, and {event.peer} could not reproduce theirs, or its own",
+        "passed": f"the result is what {event.peer} said",
+        "undecided": "nobody is to blame, since results differ, or those that were asked cannot reproduce their own",
     }[event.outcome]
     return f"warning: {found}: {ends}{liars}"
 

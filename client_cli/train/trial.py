@@ -92,7 +92,7 @@ def why_ended(end: WorkerEnd) -> JobFailed:
     if end.limit:
         fix = {
             "memory": "ask for more under [need] (memory), or take a smaller batch or model",
-            "disk": "write less below /tmp: it lies in memory, and may hold a quarter of it",
+            "disk": "write less below /tmp: it is in memory, and may hold a quarter of it",
         }.get(end.limit, "peers hold the task to the same limit: do with less")
         return LimitReached(f"the task {end.reason}", cause=last_lines(end.log_tail), fix=fix)
     fix = "look for exit() in the task, and for libraries that end the process"

@@ -140,7 +140,9 @@ def _ask(job: Job) -> str:
     kind = job.record.kind
     words, ways = text_of(kind).words, ways_of(kind)
     stop = f"stop it {words.pausing}, with its {words.result}; " if "stop" in ways else ""
-    question = f"\n{job.id} goes on. Leave it, to be resumed; {stop}cancel it; or go on? ({', '.join(ways)})"
+    question = (
+        f"\n{job.id} is still at work. Leave it, to be resumed; {stop}cancel it; or carry on? ({', '.join(ways)})"
+    )
     try:
         answer: str = click.prompt(question, value_proc=lambda text: wish_of(text, ways), default="leave")
     except (click.Abort, Terminated):

@@ -107,10 +107,10 @@ def resume_at_host(job: str, context: Context, trackers: Sequence[str]) -> int:
     mark = read_mark(folder)
     where = mark.place.called if mark else ""
     if why:
-        context.say(f"{why}: {name} goes on from the copy. Should that host come back, the next command about the job")
-        context.say("that you give tells it to leave the job.")
+        context.say(f"{why}: {name} continues from the copy. If that host comes back, your next command about the job")
+        context.say("tells it to leave the job.")
     context.answer(
-        f"{name} goes on at {where}.  See it: {context.command('watch', name)}",
+        f"{name} continues at {where}.  See it: {context.command('watch', name)}",
         {"job": name, "state": "resumed"} | hosted_data(folder),
     )
     return 0

@@ -13,11 +13,11 @@ from peer_daemon.options import common
 @click.option("-v", "--verbose", is_flag=True, help="A line for each attack on the wall.")
 @common
 def command(verbose: bool, home: Path | None, as_json: bool) -> int:
-    """Look for what is wrong; try to break the sandbox.
+    """Find out what is wrong; try to break the sandbox.
 
-    This computer, the wall and what strengthens it, what tells whether the machine is free, ports, trackers and clocks;
-    a peer need not run. The attacks are those of a hostile job, in a sandbox as strangers' jobs get it; they are
-    harmless. Ends with 1 when a check fails; a warning is no failure.
+    Checks this computer, the sandbox, the sensors that tell whether the machine is idle, ports, trackers and clocks;
+    a peer need not run. The attacks are those of a hostile job, in the sandbox that strangers' jobs get; they are
+    harmless. Ends with 1 if a check fails; a warning is no failure.
     """
     import asyncio
 

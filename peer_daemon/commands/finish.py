@@ -12,7 +12,7 @@ from peer_daemon.options import common
 @click.command("finish")
 @common
 def command(home: Path | None, as_json: bool) -> None:
-    """End the rounds that run, then pause."""
+    """End the running rounds, then pause."""
     import asyncio
 
     import msgspec

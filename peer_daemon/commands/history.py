@@ -21,9 +21,9 @@ from peer_daemon.options import common
 )
 @common
 def command(since: float, home: Path | None, as_json: bool) -> None:
-    """When it ran, and when it waited and why.
+    """Show when jobs ran, and when and why the peer waited.
 
-    What happened stands among it, oldest first. 30 days are kept.
+    Events of jobs are listed too, oldest first. 30 days are kept.
     """
     import asyncio
     import time

@@ -26,7 +26,7 @@ from peer_daemon.options import common
     "--others-cpu",
     type=click.IntRange(1, 100),
     metavar="PERCENT",
-    help="Jobs wait while other programs use more of all cores; 100: never.",
+    help="Jobs wait while other programs use more than this percentage of all cores; 100: never.",
 )
 @click.option(
     "--yield-to",
@@ -55,7 +55,7 @@ def command(
 ) -> None:
     """Show what jobs may use and when, or change it.
 
-    What is given as an option changes at once, and in config.toml.
+    Values given as options change at once, and in config.toml.
     """
     import asyncio
 

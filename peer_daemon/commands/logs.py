@@ -12,13 +12,13 @@ _LOOK_EVERY_S = 0.3
 
 
 @click.command("logs")
-@click.option("-f", "--follow", is_flag=True, help="Go on with what is added, until Ctrl-C.")
+@click.option("-f", "--follow", is_flag=True, help="Follow the log as it grows, until Ctrl-C.")
 @click.option(
     "-n", "--lines", type=click.IntRange(min=0), default=100, show_default=True, help="How many to begin with."
 )
 @common
 def command(follow: bool, lines: int, home: Path | None, as_json: bool) -> None:
-    """What the peer wrote about itself; also when none runs now. With --json, one object a line."""
+    """Show the peer's own log, also when no peer runs now. With --json, one object a line."""
     import time
 
     from axonp2p.console import print_answer

@@ -13,9 +13,9 @@ from peer_daemon.options import common
 @click.option("--open", "in_browser", is_flag=True, help="Open it in the browser.")
 @common
 def command(in_browser: bool, home: Path | None, as_json: bool) -> None:
-    """The address of the status page.
+    """Show the address of the status page.
 
-    It holds the token that allows changes: keep it to yourself.
+    The address contains the token that allows changes: keep it secret.
     """
     import asyncio
 

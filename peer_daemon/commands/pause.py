@@ -16,9 +16,9 @@ from peer_daemon.options import common
 )
 @common
 def command(seconds: float | None, home: Path | None, as_json: bool) -> None:
-    """Stop working now; what runs is handed back.
+    """Stop working now; running jobs are handed back.
 
-    Nothing that was accepted is lost. axon-peer resume ends it before its time.
+    No accepted work is lost. axon-peer resume ends the pause early.
     """
     import asyncio
 

@@ -28,7 +28,7 @@ from peer_daemon.options import with_home
     "--others-cpu",
     type=click.IntRange(1, 100),
     metavar="PERCENT",
-    help="Jobs wait while other programs use more of all cores; 100: never.  [25]",
+    help="Jobs wait while other programs use more than this percentage of all cores; 100: never.  [25]",
 )
 @click.option("--page", metavar="HOST:PORT", help="Where the status page is, on loopback.  [127.0.0.1:7072]")
 @click.option("--json-logs", is_flag=True, help="One JSON object a line, also at a terminal.")

@@ -24,9 +24,9 @@ T = TypeVar("T")
 @click.option("--tracker", "given", multiple=True, metavar="URL", help="The answer to the third question; repeatable.")
 @common
 def command(yes: bool, given: tuple[str, ...], home: Path | None, as_json: bool) -> None:
-    """Three questions: how much, when, which tracker; and a fourth where there is a GPU.
+    """Ask how much to lend, when, and which tracker to use.
 
-    Writes config.toml; comments and other settings in it stay.
+    A fourth question follows if there is a GPU. Writes config.toml; comments and other settings in it stay.
     """
     from axonp2p.console import print_answer
     from axonp2p.files import write_whole
@@ -63,7 +63,7 @@ def command(yes: bool, given: tuple[str, ...], home: Path | None, as_json: bool)
     print_answer(_written(folder, path, key, trials), about | _data(answers, trials), as_json=as_json)
 
 
-_SAFE = "Jobs run walled in: no network, none of your files, behind everything that you do.   Proof: axon-peer doctor"
+_SAFE = "Jobs run in a sandbox: no network, none of your files, lowest priority.   Proof: axon-peer doctor"
 
 _GPU = "Its driver is then open to strangers' code (docs/safety.md)"
 

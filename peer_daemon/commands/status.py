@@ -12,9 +12,9 @@ from peer_daemon.options import common
 @click.command("status")
 @common
 def command(home: Path | None, as_json: bool) -> None:
-    """What the peer does now, and why.
+    """Show what the peer does now, and why.
 
-    Below it: what runs, the limits, the credits, and how others reach it.
+    Also shows running jobs, limits, credits, and how others reach this peer.
     """
     import asyncio
 

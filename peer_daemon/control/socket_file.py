@@ -60,7 +60,7 @@ def bound_socket(path: Path) -> socket.socket:
         raise SettingsError(
             f"cannot open the control socket {path}",
             cause=error.strerror or str(error),
-            fix=f"see that {path.parent} can be written and lies on a local disk, or choose another with --home DIR",
+            fix=f"see that {path.parent} can be written and is on a local disk, or choose another with --home DIR",
         ) from error
     return line
 

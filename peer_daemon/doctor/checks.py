@@ -81,7 +81,7 @@ def _contain(contain: ContainFacts, verbose: bool) -> Iterable[Check]:
     if contain.landlock:
         yield ok("landlock", f"a second wall around files, version {contain.landlock}")
     else:
-        text = "this kernel has no Landlock; the sandbox's mounts and the filter of system calls stand alone"
+        text = "this kernel has no Landlock; the sandbox's mounts and the filter of system calls are the only walls"
         yield Check(FindingState.WARN, "landlock", text, _LANDLOCK)
     yield ok("limits", contain.holds)
     if contain.no_idle:

@@ -139,7 +139,7 @@ def _open() -> tuple[Any, str, str]:
         # Before the package, which takes 2 MB only to find that there is no driver.
         ctypes.CDLL("libnvidia-ml.so.1")
     except OSError:
-        return None, "no driver of NVIDIA's is installed, so no GPU is seen", ""
+        return None, "no NVIDIA driver is installed, so no GPU is seen", ""
     try:
         import pynvml
     except ImportError:

@@ -62,7 +62,9 @@ class IdlePolicy:
             needed, quiet = self._needed_quiet_s(now), now - self._quiet_since
             if quiet < needed:
                 last = self._stopped_by
-                sentence = f"quiet for {quiet:.0f} s, and jobs go on after {needed:.0f}; last reason: {last.sentence}"
+                sentence = (
+                    f"quiet for {quiet:.0f} s, and jobs continue after {needed:.0f}; last reason: {last.sentence}"
+                )
                 return self._wait(Reason(last.why, sentence), now, readings, working)
         return self._run(readings, now, working)
 
@@ -77,7 +79,7 @@ class IdlePolicy:
             sentence = f"{who} {_percent(share)} % CPU (limit {_percent(limit)} %){names}"
             return Reason(Why.BUSY, sentence), average is None
         if average is not None:
-            go_on = f"jobs go on below {_percent(RESUME_BELOW * limit)} %"
+            go_on = f"jobs continue below {_percent(RESUME_BELOW * limit)} %"
             sentence = f"{who.removesuffix('s')}d {_percent(average)} % CPU just now ({go_on}){names}"
             return Reason(Why.BUSY, sentence, lingers=True), False
         return None, False

@@ -16,7 +16,7 @@ def idle_settings_of(settings: PeerSettings) -> IdleSettings:
     """In the units of the policy. Raises `SettingsError` for what cannot be meant, with what could be."""
     if not settings.in_use.run and not settings.not_in_use.run:
         raise SettingsError(
-            "no job would ever run: run = false stands in both [peer.in-use] and [peer.not-in-use]",
+            "no job would ever run: run = false is in both [peer.in-use] and [peer.not-in-use]",
             fix="take it out of one of them; or, to lend nothing for a while: axon-peer pause",
         )
     if len(settings.yield_to) > _MAX_PROGRAMS or any(not name.strip() or "/" in name for name in settings.yield_to):

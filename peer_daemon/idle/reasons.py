@@ -99,7 +99,7 @@ def _heat(readings: Readings, settings: IdleSettings, waiting: bool) -> Iterator
         yield Reason(Why.HOT, f"too hot: {degrees:.0f} C (limit {settings.hottest_c})")
     elif waiting and degrees > settings.hottest_c - _RESUME_COOLER_C:
         limit = settings.hottest_c - _RESUME_COOLER_C
-        yield Reason(Why.HOT, f"still hot: {degrees:.0f} C (jobs go on at {limit})", lingers=True)
+        yield Reason(Why.HOT, f"still hot: {degrees:.0f} C (jobs continue at {limit})", lingers=True)
 
 
 def _memory(readings: Readings, settings: IdleSettings, waiting: bool) -> Iterator[Reason]:
@@ -108,7 +108,7 @@ def _memory(readings: Readings, settings: IdleSettings, waiting: bool) -> Iterat
         yield Reason(Why.MEMORY, f"only {free} MiB of memory free ({keep} are kept for you)", hands_back=True)
     elif free is not None and waiting and free < _RESUME_MEMORY * keep:
         go_on = int(_RESUME_MEMORY * keep)
-        sentence = f"only {free} MiB of memory free ({keep} are kept for you, jobs go on at {go_on})"
+        sentence = f"only {free} MiB of memory free ({keep} are kept for you, jobs continue at {go_on})"
         yield Reason(Why.MEMORY, sentence, lingers=True)
     limit = _RESUME_PRESSURE if waiting else _MUCH_PRESSURE
     pressure = readings.memory_pressure
@@ -128,7 +128,7 @@ def _network(readings: Readings, settings: IdleSettings, waiting: bool) -> Itera
     if limit and used is not None and used > limit * (RESUME_BELOW if waiting else 1):
         sentence = f"other programs use {used:.0f} Mbit/s of the network (limit {limit})"
         if used <= limit:
-            sentence += f", jobs go on at {RESUME_BELOW * limit:.0f}"
+            sentence += f", jobs continue at {RESUME_BELOW * limit:.0f}"
         yield Reason(Why.NETWORK, sentence, lingers=used <= limit)
 
 

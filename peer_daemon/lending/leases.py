@@ -151,7 +151,7 @@ class Leases:
         self._check_pause(token.client, source, now)
         self._forget_over(now)
         if token.uuid in self._living or self._interrupted.get(token.uuid, token.client) != token.client:
-            raise Busy("the reservation is in use: its lease still lives", fix="end that lease, or reserve again")
+            raise Busy("the reservation is in use: its lease has not ended", fix="end that lease, or reserve again")
         self._check_fresh(token, now)
         if self._interrupted.pop(token.uuid, None):
             self._calendar.release(token.uuid)

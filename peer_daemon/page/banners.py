@@ -28,9 +28,9 @@ def banners(status: Status) -> list[Banner]:
             Banner(
                 "bad",
                 f"{'No sandbox: t' if status.why == 'no sandbox' else 'T'}his computer cannot run jobs",
-                "Strangers' code never runs here without a wall around it.",
+                "Strangers' code never runs here without a sandbox.",
                 fix or "axon-peer doctor",
-                "axon-peer doctor says what holds and what does not." if fix else "It says what is missing.",
+                "axon-peer doctor says what works and what does not." if fix else "It says what is missing.",
             )
         )
     if not status.findable:

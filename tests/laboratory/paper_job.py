@@ -276,7 +276,7 @@ def failed(home: Path) -> PaperJob:
     job.fail(
         "AX-102", "only 2 of at least 3 peers are left",
         "wren: its session ended: connection reset; lynx: its lease ended: the owner took the machine back",
-        "axon resume digits-7f3a      (goes on after round 9)",
+        "axon resume digits-7f3a      (continues after round 9)",
     )  # fmt: skip
     return job
 

@@ -234,7 +234,7 @@ def test_when_everything_dies_at_once_no_round_in_the_books_is_trained_twice(tmp
         processes.start_tracker("second", knows=[processes.tracker])
         processes.start_peers("otter", "heron")
         assert client.run("resume", job.path.name) == 0, client.said
-        found = re.search(r"goes on after round (\d+) of 30", client.said)
+        found = re.search(r"continues after round (\d+) of 30", client.said)
         assert found
         assert int(found[1]) >= done
         the_books(job)

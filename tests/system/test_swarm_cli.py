@@ -161,7 +161,7 @@ def test_ctrl_c_on_a_terminal_asks(person: Person) -> None:
     with Terminal(person, "submit", "asked") as terminal:
         terminal.wait_for("held-out accuracy")  # below the bar
         terminal.type("\x03")
-        terminal.wait_for("cancel it; or go on? (leave, stop, cancel, on)")
+        terminal.wait_for("cancel it; or carry on? (leave, stop, cancel, on)")
         terminal.type("on\r")
         terminal.forget()
         terminal.wait_for("ETA")

@@ -125,5 +125,5 @@ def test_three_trackers_share_one_table_whatever_becomes_of_one(tmp_path: Path) 
             text=True,
             timeout=60,
         ).stdout
-        assert "trackers 2 of 2 live" in text
-        assert text.count("lives") == 2
+        assert "trackers 2 of 2 up" in text
+        assert text.count(" up ") == 2

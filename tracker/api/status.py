@@ -104,10 +104,10 @@ def status_lines(status: TrackerStatus) -> list[str]:
     living = sum(other.lives for other in status.trackers)
     lines = [
         f"tracker {status.tracker[:8]}  {status.address}",
-        f"peers {status.alive}  rows {status.rows}  trackers {living} of {len(status.trackers)} live",
+        f"peers {status.alive}  rows {status.rows}  trackers {living} of {len(status.trackers)} up",
     ]
     if not status.trackers:
-        alone = "No other tracker is known: when this one is lost, so is its table until peers announce again."
+        alone = "No other tracker is known: if this one is lost, so is the table until peers announce themselves."
         return [*lines, alone, "To share the table: axon-tracker run --tracker ADDRESS"]
     names = ("tracker", "at", "state", "lag", "equal", "fetched", "pushed", "sent", "received", "log")
     lines += _columns([names, *(_cells(other) for other in status.trackers)])
@@ -137,7 +137,7 @@ def _trouble_with_log(other: OtherState) -> list[str]:
 
 def _state(other: OtherState) -> str:
     if other.lives:
-        return "lives"
+        return "up"
     if other.answered_s_ago is None:
         return "never answered"
     return f"away for {other.answered_s_ago:.0f} s"

@@ -50,13 +50,13 @@ async def heal(
             cause="tracker.db lost its end (a disk that lied, a damaged tracker.db-wal), or is an old copy, or new",
             fix="name a tracker that has the others with --tracker ADDRESS, or start again once it is there;"
             " axon-tracker restore FILE    puts a backup back;"
-            " axon-tracker new-log    goes on without them, which is told to everybody",
+            " axon-tracker new-log    continues without them, and tells everybody",
         )
     if name == last.log and await database.read(lambda tables: root(last.size, nodes(tables))) == last.root:
         log.info("the log is whole again", entries=left)
         return name
     fresh = await database.write(begin_new_log)
-    log.warning("the log is whole again, in another order, and goes on under a new name", entries=left, log=fresh[:8])
+    log.warning("the log is whole again, in another order, and continues under a new name", entries=left, log=fresh[:8])
     return fresh
 
 

@@ -18,7 +18,7 @@ class PackagesResolved(Event, frozen=True):
     bytes: Count
     """Of all of them, packed. Peers that have one from an earlier job are not sent it again."""
     given: dict[str, str]
-    """What they go together with and the peers have themselves: version by name."""
+    """Packages that the peers have themselves and that these are compatible with: version by name."""
     seconds: Number
     """0 where they were resolved in an earlier life of the job."""
 
@@ -51,9 +51,9 @@ class PieceWrong(Event, frozen=True):
     """A peer passed on other bytes than a piece of the bundle has; the one it sent them to has it from elsewhere."""
 
     peer: str
-    """Who sent them."""
+    """The member that sent them."""
     told_by: str
-    """Who found them by the piece's hash."""
+    """The member that found them, by the piece's hash."""
     piece: Count
     """Its number in the bundle, from 0."""
 

@@ -74,7 +74,7 @@ class RttMeasured(Event, frozen=True):
     unreachable: dict[str, str]
     """With the reason."""
     estimated: dict[str, Number] = {}
-    """What coordinates said of the same distances before, where they said anything; seconds."""
+    """The same distances as coordinates predicted them, if they did; seconds."""
     relayed: dict[str, str] = {}
     """Peers that nobody can dial, with the relay through which they were measured."""
 
@@ -109,7 +109,7 @@ class RttsGuessed(Event, frozen=True):
     """Round-trip times among the hired peers, as their network coordinates tell: wrong by about a third."""
 
     seconds: dict[str, dict[str, Number]]
-    """By both names; each pair stands once."""
+    """By both names; each pair is there once."""
 
 
 class PeerLost(Event, frozen=True):
@@ -163,7 +163,7 @@ class JobFinished(Event, frozen=True):
 
 
 class JobPaused(Event, frozen=True):
-    """The client left; `axon resume` goes on after `round` rounds."""
+    """The client left; `axon resume` continues after `round` rounds."""
 
     job: str
     folder: str

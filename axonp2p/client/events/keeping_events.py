@@ -12,7 +12,7 @@ class FileDamaged(Event, frozen=True):
     name: str
     """Of the file."""
     file: str
-    """Where the damaged one lies now; empty when there was none."""
+    """Where the damaged file is now; empty if there was none."""
 
 
 class PeersAwaited(Event, frozen=True):

@@ -7,14 +7,14 @@ from axonp2p.wire.quantities import Count
 
 
 class PeerPaused(Event, frozen=True):
-    """The peer's owner needs the machine: its worker stands still where it is, and goes on later or is handed back."""
+    """The peer's owner needs the machine: its worker is frozen, and later continues or is handed back."""
 
     peer: str
     reason: str
 
 
 class PeerResumed(Event, frozen=True):
-    """Its worker goes on."""
+    """Its worker continues."""
 
     peer: str
 
@@ -29,7 +29,7 @@ class PeerHandedBack(Event, frozen=True):
 
 
 class JobWaiting(Event, frozen=True):
-    """Without these paused peers fewer than `min-peers` are left: nothing is late until one of them goes on."""
+    """Without these paused peers fewer than `min-peers` are left: no deadline passes until one of them continues."""
 
     peers: list[str]
 

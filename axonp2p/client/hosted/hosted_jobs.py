@@ -127,7 +127,7 @@ class ClientHostedJobs:
         job = folder.path.name
         if not folder.bundle.exists():
             fix = f"on the computer that submitted it: axon resume {job} --here"
-            raise JobFailed(f"the bundle of {job} is not on this computer, so it cannot go on here", fix=fix)
+            raise JobFailed(f"the bundle of {job} is not on this computer, so it cannot continue here", fix=fix)
         try:
             async with self._line(folder) as line:
                 copy = HostedCopy(folder, line, self._means.clock, result=True)
@@ -138,7 +138,7 @@ class ClientHostedJobs:
         except SettingsError:
             raise
         except AxonError as error:
-            log.warning("the job goes on without its host", job=job, reason=error.in_a_line)
+            log.warning("the job continues without its host", job=job, reason=error.in_a_line)
             await look_at_copy(self._means, folder, result=True)
         await let_copy_go(self._means, folder)
         remove_mark(folder)

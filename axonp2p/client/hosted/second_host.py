@@ -42,10 +42,10 @@ def without_host(folder: JobFolder) -> str:
     mark = read_mark(folder)
     if mark and mark.standby:
         after = after_text(mark.standby.kept, folder, "from its beginning: it told of nothing kept yet")
-        there = f"goes on at {mark.standby.place.called}, which keeps a copy, {after}"
-        here = f"or axon resume {folder.path.name} --here, which goes on {begins}{where}"
+        there = f"continues at {mark.standby.place.called}, which keeps a copy, {after}"
+        here = f"or axon resume {folder.path.name} --here, which continues {begins}{where}"
         return f"axon resume {folder.path.name}      (when the host is gone for good; {there}; {here})"
-    return f"axon resume {folder.path.name} --here      (when the host is gone for good{where}; goes on {begins})"
+    return f"axon resume {folder.path.name} --here      (when the host is gone for good{where}; continues {begins})"
 
 
 async def look_at_copy(means: Means, folder: JobFolder, *, take: bool = True, result: bool = False) -> None:

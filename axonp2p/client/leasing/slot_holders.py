@@ -37,4 +37,4 @@ def _fix(holders: Sequence[SlotHolder]) -> str:
     first = holders[0]
     if first.runs:
         return f"axon watch {first.job} shows how far it is; axon submit DIR --wait 10min waits for it"
-    return f"axon resume {first.job} goes on with it, axon cancel {first.job} gives its slots back at once"
+    return f"axon resume {first.job} continues it, axon cancel {first.job} gives its slots back at once"

@@ -34,13 +34,13 @@ class CopyRetried(Event, frozen=True):
 
 
 class SpeculativeCopy(Event, frozen=True):
-    """An index was begun a second time, because it stands still where it is: the first good end is its result."""
+    """An index was begun a second time, because its first copy is stuck: the first good end is its result."""
 
     index: Count
     attempt: Count
     peer: PlainText
     slow_peer: PlainText = ""
-    """Where it stands still."""
+    """The peer where it is stuck."""
 
 
 class CopyEnded(Event, frozen=True):
@@ -96,7 +96,7 @@ class ResultsDamaged(Event, frozen=True):
     """results.csv was damaged: it is put aside, and its good lines are kept."""
 
     file: PlainText
-    """Where the damaged one lies now."""
+    """Where the damaged file is now."""
     done: Count
     """How many indices have their result."""
 

@@ -58,7 +58,7 @@ class BeginCopy(Message, tag=True, frozen=True):
     ]
     """Its words; the first one is `python` or a file of the bundle."""
     env: Variables = {}
-    """Variables beside those that each copy has."""
+    """Variables in addition to those that each copy has."""
     timeout: Timeout = 0
     """Seconds after which it is killed; 0: none."""
 
@@ -78,14 +78,14 @@ class ReportCopy(Message, tag=True, frozen=True):
 
 
 class SendOutputs(Message, tag=True, frozen=True):
-    """Send the files of the copy that ended last. What was being sent before is broken off."""
+    """Send the files of the copy that ended last. An earlier transfer is ended."""
 
     index: CopyIndex
     attempt: Count
     request: Count
     """Stands in all that is sent for it: what an earlier request still had on its way can be told apart."""
     outputs: Patterns
-    """A file comes home when its name below AXON_OUT fits one of these; `*` also stands for slashes."""
+    """A file comes home when its name below AXON_OUT fits one of these; `*` also matches slashes."""
 
 
 class NoCopy(Message, tag=True, frozen=True):
@@ -105,7 +105,7 @@ class CopyExited(Message, tag=True, frozen=True):
     index: CopyIndex
     attempt: Count
     ended: EndedBy
-    """What ended it."""
+    """The cause of its end."""
     code: Annotated[int, msgspec.Meta(ge=-128, le=255)]
     """Its exit code; below 0: the number of the signal that killed it."""
     seconds: Seconds

@@ -28,7 +28,7 @@ class WorkChecked(Event, frozen=True):
     distance: Number
     """Of what it said from where the first one was led, as a share of the movement; 0: equal to the bit."""
     step: Number
-    """What it would have made to leave one of the steps out, measured alike."""
+    """The distance if one of the steps had been left out, measured in the same way."""
     convicted: list[str]
     """Who lied: that peer, or one that was asked. They get no more receipts, and no more work from this client."""
     flops: Count

@@ -148,7 +148,7 @@ class TrainDriver:
         record = self._books.record
         kept = self._books.checkpoints.find(record.kept_round, bytes.fromhex(record.kept_state))
         if kept is None:
-            raise JobFailed("the state to go on from is not there any more", fix=f"axon resume {record.id}")
+            raise JobFailed("the state to continue from is not there any more", fix=f"axon resume {record.id}")
         return kept.read()
 
 

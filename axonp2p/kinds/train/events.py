@@ -39,7 +39,7 @@ class ExchangeChosen(Event, frozen=True):
     round_bytes: Count
     """Among the peers in a round, foreseen."""
     dense_bytes: Count
-    """What they would exchange if they did so after every step, in 32 bits."""
+    """Bytes of an exchange after every step, in 32 bits."""
     why: str
     aggregation: str = "mean"
     """By which rule one value is made of the peers'."""
@@ -65,7 +65,7 @@ class RoundProgress(Event, frozen=True):
 
 
 class PeerRound(msgspec.Struct, frozen=True, kw_only=True):
-    """What one peer did in an accepted round, by its own word. Values and bytes are those of the exchanges."""
+    """The work of one peer in an accepted round, as it reported it. Values and bytes are those of the exchanges."""
 
     train_seconds: Number
     """Spent on local steps."""
@@ -107,11 +107,11 @@ class RoundFinished(Event, frozen=True):
     round_bytes: Count = 0
     """Among the peers in this round, each byte counted once."""
     dense_bytes: Count = 0
-    """What that would have been with an exchange in 32 bits after every step."""
+    """The same with an exchange in 32 bits after every step."""
     exchange_seconds: Number = 0.0
     """In which the peer that waited longest could take no local step because of exchanges."""
     peers: dict[str, PeerRound] = {}
-    """What each of those that took part did."""
+    """The work of each peer that took part."""
 
 
 class RoundRedone(Event, frozen=True):
@@ -173,7 +173,7 @@ class PeerReady(Event, frozen=True):
 
 
 class TrainingStops(Event, frozen=True):
-    """The job ends before its last round, after so many. What they came to is its result, as after all rounds."""
+    """The job ends before its last round, after so many. Its result is that of the finished rounds."""
 
     rounds: Count
     metric: PlainText = ""
@@ -190,11 +190,11 @@ class BestUnknown(Event, frozen=True):
     metric: PlainText
     """That of `best` in job.toml."""
     given: list[PlainText]
-    """What it gives."""
+    """The metrics that it gives."""
 
 
 class StateFound(Event, frozen=True):
-    """The job goes on from here."""
+    """The job continues from here."""
 
     round: Count
     """How many rounds are done."""
@@ -209,7 +209,7 @@ class StateDamaged(Event, frozen=True):
     round: Count
     """How many rounds were in it."""
     file: str
-    """Where it lies now."""
+    """Where it is now."""
 
 
 class RoundsLost(Event, frozen=True):
@@ -238,7 +238,7 @@ class TaskFilesLost(Event, frozen=True):
     """From now on no files of the task come home: this computer's disk does not take them."""
 
     reason: str
-    """What the disk said."""
+    """The error of the disk."""
 
 
 TrainEvent = (

@@ -95,5 +95,5 @@ class JobEnd:
         record = self._books.record
         if not record.kept_round or isinstance(error, TaskMistake | LimitReached):
             return error
-        fix = f"axon resume {record.id}      (goes on after round {record.kept_round})"
+        fix = f"axon resume {record.id}      (continues after round {record.kept_round})"
         return type(error)(error.message, cause=error.cause, fix=fix)

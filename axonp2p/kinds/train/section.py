@@ -127,7 +127,7 @@ def _check_rule(need: NeedSpec, train: TrainSpec) -> None:
     """With fewer peers than its rule needs a job could only go on at the liars' mercy."""
     rule = Rule(train.aggregation, train.hostile or 0)
     if rule.hostile and not rule.robust:
-        raise Wrong("train", "hostile", "the mean bears nobody who lies", 'aggregation = "centred-clipping"')
+        raise Wrong("train", "hostile", "the mean tolerates no liars", 'aggregation = "centred-clipping"')
     if rule.least_members > need.min_peers:
         problem = f"{rule.name} needs {rule.least_members} peers, and min-peers is {need.min_peers}"
         raise Wrong("train", "hostile", problem, f"min-peers = {rule.least_members}")

@@ -230,7 +230,7 @@ class Watch:
         self.kill()
 
     def _evades(self) -> None:
-        self.end(LimitVerdict("", "did not stand still when this computer was needed"))
+        self.end(LimitVerdict("", "did not stop when this computer was needed"))
 
     def _judge(self, sampler: Sampler) -> LimitVerdict | None:
         sample = self.last = sampler.take(self._printed_bytes(), frozen=self.freezer.frozen)

@@ -251,7 +251,7 @@ class Attempt:
         return JobFailed(
             f"round {self.round + 1}: the peers' results differ again and again, and no majority tells whose are wrong",
             cause=reason,
-            fix="axon resume JOB goes on with other peers; with three peers or more one that is wrong is found",
+            fix="axon resume JOB continues with other peers; with three peers or more, a wrong one is found",
         )
 
     def awaited_after(self, blamed: Collection[int]) -> set[int]:

@@ -183,5 +183,5 @@ class Membership:
         return JobFailed(
             f"{plural(len(self.members), 'peer')} left; the job needs at least {self.least}",
             cause="; ".join(self._gone),
-            fix="axon peers shows who is there now; a lower min-peers goes on with fewer",
+            fix="axon peers shows who is there now; a lower min-peers continues with fewer",
         )

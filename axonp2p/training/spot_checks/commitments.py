@@ -115,7 +115,7 @@ class Memories:
         follows = not known or rank in self._unknown or any(_as_before(first, one) for one in known)
         self._unknown.discard(rank)
         self._known[rank] = [first, last]
-        return "" if follows else "its optimiser does not go on from where it was after its last round"
+        return "" if follows else "its optimiser does not continue from where it was after its last round"
 
 
 class Commitments:

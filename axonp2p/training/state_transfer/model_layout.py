@@ -118,7 +118,7 @@ def _bytes(one: TensorInfo) -> int:
 def _fault(layout: FileLayout, model: Model) -> str:
     names = {one.name for one in layout.tensors}
     if len(names) < len(layout.tensors) or "__metadata__" in names:
-        return "a name stands twice, or is __metadata__"
+        return "a name is there twice, or is __metadata__"
     if odd := [one for one in layout.tensors if one.dtype not in _CODED[one.coding]]:
         return f"{odd[0].dtype} as {odd[0].coding}"
     frozen = [span for one in layout.tensors if one.coding == "frozen" for span in spans_of(one)]

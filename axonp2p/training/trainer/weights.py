@@ -28,7 +28,7 @@ def load(path: Path) -> Weights:
 def load_weights(file: str | Path) -> Weights:
     """The state dict in a safetensors file, for `model.load_state_dict` in a task's `model()`.
 
-    A relative name is that of a file beside the task's own. Raises `FileNotFoundError`, and `ValueError` for a file of
+    A relative name is that of a file next to the task's own. Raises `FileNotFoundError`, and `ValueError` for a file of
     another kind, as the author of a task is to read them.
     """
     # What a task calls raises no errors of Axon's own family: those would not be the task's mistakes.

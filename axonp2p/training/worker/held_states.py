@@ -53,7 +53,9 @@ class HeldStates:
             return True
         if name != self.accepted.name:
             ours = self.accepted.name.hex()
-            raise MalformedMessage(f"asked to go on from state {name.hex()[:12]}, but the accepted one is {ours[:12]}")
+            raise MalformedMessage(
+                f"asked to continue from state {name.hex()[:12]}, but the accepted one is {ours[:12]}"
+            )
         return False
 
     def all(self) -> list[State]:

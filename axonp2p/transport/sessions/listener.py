@@ -140,7 +140,7 @@ class Listener:
         if largest is not None:
             self._untaken.release(largest)
             self._connections.misused(largest.source)
-            largest.end(Busy("more lies here untaken than there is room for", fix="take what is said, or say less"))
+            largest.end(Busy("more waits here than there is room for", fix="take what is said, or say less"))
 
     def wait(self, session: Session) -> float:
         """`session.Door`."""

@@ -58,7 +58,7 @@ class StreamRefused(Message, tag=True, frozen=True):
     ticket: Ticket
     """Of the stream."""
     reason: Text
-    """What the caller is told."""
+    """The reason for the caller."""
 
 
 RelayAnswer = RelayTerms | Refusal

@@ -119,7 +119,7 @@ def test_an_object_brings_its_values(script: Module) -> None:
     [
         (lambda module: module.Line(object()), "self.rate is of type object, which cannot be sent as text"),
         (lambda module: module.Wants, "class Wants wants arguments: missing a required argument: 'size'"),
-        (lambda module: module.inside(), "class Inner stands inside of inside.<locals>"),
+        (lambda module: module.inside(), "class Inner is inside of inside.<locals>"),
         (lambda module: module.Empty, "class Empty has no methods of its own"),
         (lambda module: module.Hidden, "has no class Hidden at its top level"),
     ],
@@ -152,7 +152,7 @@ def test_data_lies_beside_the_script_and_so_do_its_modules(script: Module, tmp_p
     (tmp_path / "helpers.py").write_text("x = 1\n")
     (tmp_path / "a.csv").write_text("1\n")
     module = script(f"def late():\n    import helpers\n\n\n{SCRIPT}")
-    with pytest.raises(JobFileWrong, match=r"imports helpers, and helpers\.py beside it would not be sent") as caught:
+    with pytest.raises(JobFileWrong, match=r"imports helpers, and helpers\.py next to it would not be sent") as caught:
         files_of(module.Line)
     assert caught.value.fix == 'name it: data=["helpers.py"]'
     assert set(files_of(module.Line, data=["helpers.py", "*.csv"])) == {

@@ -51,7 +51,7 @@ def test_a_good_demo_has_nothing_wrong_and_says_what_it_found() -> None:
     assert "held-out accuracy 97.5 % (360 samples that no peer trained on)   one process alone: 97.0 %" in text
     assert "3.1 MB   (sending every gradient instead: 23.1 MB)" in text
     assert "30 receipts at the tracker, the same as the client's" in text
-    assert "wren; the others went on" in text
+    assert "wren; the others continued" in text
 
 
 def test_the_demos_json_has_what_scripts_need() -> None:

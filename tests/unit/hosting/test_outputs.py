@@ -216,12 +216,12 @@ async def test_without_its_host_it_goes_on_after_the_results_whose_files_are_her
     here.bundle.mkdir()
     comes(process, 4, {"a.txt": b"abc"})
     await look(hosting, here)
-    assert without_host(here).endswith("goes on from its beginning: nothing of it is kept here)")
+    assert without_host(here).endswith("continues from its beginning: nothing of it is kept here)")
     comes(process, 5, {}, code=1)
     comes(process, 6, {"b.txt": b"b"})
     await look(hosting, here)
     shutil.copytree(process.folder.path / "out" / "6", here.path / "out" / "6")
-    assert without_host(here).endswith("goes on after 2 copies, kept here)")
+    assert without_host(here).endswith("continues after 2 copies, kept here)")
     await hosting.listener.stop()
     (here.path / ARRIVING).mkdir()
     await jobs.take_back(here)
@@ -284,6 +284,6 @@ async def test_a_second_host_copies_files_while_the_job_runs_as_far_as_there_is_
     await hosting.listener.stop()
     with pytest.raises(Unreachable) as caught:
         await jobs.look(here)
-    assert f"goes on at {second.place.called}, which keeps a copy, after 3 copies" in caught.value.fix
+    assert f"continues at {second.place.called}, which keeps a copy, after 3 copies" in caught.value.fix
     await jobs.take_back(here)
     assert files_in(here.path / "out") == {"4/a.txt": b"abc"}

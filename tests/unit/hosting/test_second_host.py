@@ -148,7 +148,7 @@ async def test_the_owner_has_it_go_on_at_the_second_when_the_first_is_gone(
     with pytest.raises(Unreachable) as caught:
         await jobs.look(here)
     assert caught.value.fix.startswith(f"axon resume {JOB}  ")
-    assert f"goes on at {second.place.called}, which keeps a copy, after 9 rounds" in caught.value.fix
+    assert f"continues at {second.place.called}, which keeps a copy, after 9 rounds" in caught.value.fix
     assert [one.rounds for one in here.checkpoints(1).all()] == [9]  # taken from there, for `--here`
     assert hosting.place.called in await jobs.resume(here)
     again = await second.process()

@@ -170,7 +170,7 @@ def test_a_mistake_is_named_with_its_line_and_what_would_be_right(line: str, mes
         ('compression = "2-bit"\ndensity = 0', "density: expected above 0 to 1, got 0", "density = 0.02"),
         ("density = 0.1", "density: it needs a number of bits, and compression is auto", 'compression = "2-bit"'),
         ('aggregation = "krum"', 'aggregation: expected one of "mean", "median", ', 'aggregation = "multi-krum"'),
-        ("hostile = 1", "hostile: the mean bears nobody who lies", 'aggregation = "centred-clipping"'),
+        ("hostile = 1", "hostile: the mean tolerates no liars", 'aggregation = "centred-clipping"'),
         (
             'aggregation = "median"\nhostile = 2',
             "hostile: median needs 5 peers, and min-peers is 1",

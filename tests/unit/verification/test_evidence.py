@@ -63,7 +63,7 @@ def test_two_that_were_led_to_the_same_place_convict_one_that_says_another() -> 
     assert examined.judgement.distance == pytest.approx(0.5)
     assert examined.judgement.step == pytest.approx(0.1)
     assert verdict_text(examined).endswith(
-        f"This convicts otter ({key_of('otter').peer_id}): they do not lead where it said."
+        f"This convicts otter ({key_of('otter').peer_id}): the result is not what it said."
     )
     assert verdict_data(examined)["convicts"] is True
 
@@ -81,8 +81,8 @@ def test_nobody_is_convicted_unless_it_and_two_who_accuse_came_to_ends_of_their_
     assert examined.judgement.outcome is Outcome.CONVICTED
     assert not examined.convicts
     assert verdict_text(examined).endswith(
-        "This does not convict otter: it and two who accuse it must have come to ends of steps of their own again, and "
-        f"that is shown of {' and '.join(proven.split()) or 'nobody'}."
+        "This does not convict otter: it and two of its accusers must have reproduced steps of their own, and "
+        f"the evidence shows that only of {' and '.join(proven.split()) or 'nobody'}."
     )
     assert examine(evidence(LAZY, opinion(END), opinion(END), proven="otter lynx hare")).convicts
 
@@ -118,7 +118,7 @@ def test_an_honest_claim_acquits_and_convicts_who_accused_it_falsely() -> None:
     assert not examine(against_otter).convicts
     against_lynx = evidence(END, opinion(made_up), opinion(END), opinion(END), opinion(END), accused="lynx")
     assert examine(against_lynx).convicts
-    assert "it said that they lead elsewhere, and they do not" in verdict_text(examine(against_lynx))
+    assert "it said that the result is another, and it is not" in verdict_text(examine(against_lynx))
 
 
 def test_what_was_not_signed_is_no_evidence() -> None:

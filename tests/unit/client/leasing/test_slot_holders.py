@@ -22,7 +22,7 @@ def test_own_dead_jobs_are_named_before_those_that_run() -> None:
         "seen 3 peers: every slot is taken (3); of the slots 2 by your own job cnn-1, whose program is dead"
         " and 1 by your own job line-2, which runs"
     )
-    assert error.fix == "axon resume cnn-1 goes on with it, axon cancel cnn-1 gives its slots back at once"
+    assert error.fix == "axon resume cnn-1 continues it, axon cancel cnn-1 gives its slots back at once"
 
 
 def test_a_job_that_runs_is_waited_for() -> None:

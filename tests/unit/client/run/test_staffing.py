@@ -264,7 +264,7 @@ async def test_an_own_dead_job_that_holds_the_slots_is_named(tmp_path: Path, sta
     with pytest.raises(NobodyFits) as caught:
         await other.staffing.fill(0)
     assert "2 by your own job digits-1, whose program is dead" in caught.value.cause
-    assert caught.value.fix.startswith("axon resume digits-1 goes on with it, axon cancel digits-1 gives")
+    assert caught.value.fix.startswith("axon resume digits-1 continues it, axon cancel digits-1 gives")
     other.clock.time += GRACE_S + 60  # by now its peers wait no more
     with pytest.raises(NobodyFits) as caught:
         await other.staffing.fill(0)

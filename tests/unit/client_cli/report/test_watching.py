@@ -32,7 +32,7 @@ def test_a_job_that_failed_says_why_and_what_mends_it(tmp_path: Path, capsys: py
     assert watched(tmp_path, "failed") == JobFailed.exit_code
     said = capsys.readouterr().out
     assert "failed: only 2 of at least 3 peers are left" in said
-    assert said.rstrip().endswith("axon resume digits-7f3a      (goes on after round 9)")
+    assert said.rstrip().endswith("axon resume digits-7f3a      (continues after round 9)")
 
 
 def test_a_job_that_nobody_works_on_is_interrupted(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -56,7 +56,7 @@ def test_a_command_that_reads_what_lies_at_peers_is_not_tried_here(tmp_path: Pat
     spec = written(tmp_path / "pi", "python work.py --seed {index}")
     spec = msgspec.structs.replace(spec, need=msgspec.structs.replace(spec.need, datasets=["faces"]))
     answer = checked(tmp_path, "pi", spec, PeersAsked(2))
-    assert "the command was not tried: it reads faces, which lies at peers" in answer.text
+    assert "the command was not tried: it reads faces, which only peers have" in answer.text
     assert "pi has no mistake that can be found here." in answer.text
     assert "4 wanted, only 2 would take it now: it can start with fewer" in answer.text
     assert answer.data["tried"] is False

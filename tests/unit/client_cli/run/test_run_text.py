@@ -44,7 +44,7 @@ def last(job: JobFolder) -> events.JobFinished:
         ),
         (
             run_events.SpeculativeCopy(index=3, attempt=1, peer="wren", slow_peer="otter"),
-            "copy 3 is begun at wren as well: it stands still at otter",
+            "copy 3 is begun at wren as well: it is stuck at otter",
         ),
         (run_events.CopyEnded(index=3, attempt=0, peer="wren", code=0, seconds=1.0), ""),
         (
@@ -70,7 +70,7 @@ def last(job: JobFolder) -> events.JobFinished:
             run_events.OutputsLost(indices=[3, 7], done=1),
             "warning: files of results are not here, and are made again: 3 7",
         ),
-        (events.PeerLost(peer="wren", round=2, reason="gone", left=3), "wren left: gone. The 3 peers left go on."),
+        (events.PeerLost(peer="wren", round=2, reason="gone", left=3), "wren left: gone. The 3 peers left continue."),
         (events.PeerLost(peer="wren", round=2, reason="gone", left=0), "wren left: gone. No peer is left."),
     ],
 )

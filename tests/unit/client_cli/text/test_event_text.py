@@ -67,7 +67,7 @@ def checked(outcome: str, convicted: Sequence[str] = ()) -> check_events.WorkChe
         (LOST, "wren left in round 11: the line was cut. Its shards go to the 3 peers left."),
         (events.PeerRefused(peer="otter", reason="busy"), "otter was not hired: busy"),
         (PAUSED, "otter paused: another program uses 87 % CPU"),
-        (events.PeerResumed(peer="otter"), "otter goes on"),
+        (events.PeerResumed(peer="otter"), "otter continues"),
         (
             events.BundleSent(peers=["otter", "wren"], bytes=50_000_000, member_bytes=50_000_000, seconds=23.0),
             "sent the bundle to otter wren: 50.0 MB in 23 s, 50.0 MB passed on among them; their workers start",
@@ -88,8 +88,8 @@ def checked(outcome: str, convicted: Sequence[str] = ()) -> check_events.WorkChe
             events.PeerHandedBack(peer="otter", reason="memory is short", round=4),
             "otter is wanted back by its owner in round 5: memory is short",
         ),
-        (events.JobWaiting(peers=["otter", "wren"]), "the job waits for otter, wren: it cannot go on without"),
-        (events.JobGoesOn(), "the job goes on"),
+        (events.JobWaiting(peers=["otter", "wren"]), "the job waits for otter, wren, without which it cannot continue"),
+        (events.JobGoesOn(), "the job continues"),
         (
             train_events.RoundRedone(round=1, attempt=1, reason="otter and wren cannot reach each other: timed out"),
             "round 2 starts again from the last accepted weights: otter and wren cannot reach each other: timed out",
@@ -106,18 +106,18 @@ def checked(outcome: str, convicted: Sequence[str] = ()) -> check_events.WorkChe
         ),
         (
             train_events.ValuesLate(round=2, values={"wren": 9, "otter": 4}),
-            "round 3 went on without some values of otter, wren: they follow later",
+            "round 3 continued without some values of otter, wren: they follow later",
         ),
         (checked("passed"), ""),
         (
             checked("convicted", convicted=["wren"]),
             "warning: wren's steps 9 to 16 of round 3 were done again by otter and lynx:"
-            " they do not lead where it said, and wren lied",
+            " the result is not what wren said, and wren lied",
         ),
         (
             checked("passed", convicted=["otter"]),
             "warning: wren's steps 9 to 16 of round 3 were done again by otter and lynx:"
-            " they lead where it said, and otter lied",
+            " the result is what wren said, and otter lied",
         ),
         (
             checked("withheld"),
@@ -140,7 +140,7 @@ def checked(outcome: str, convicted: Sequence[str] = ()) -> check_events.WorkChe
         ),
         (
             train_events.PeerLeftBehind(peer="wren", round=2, reason="paused: a game", left=3),
-            "wren fell behind in round 3: paused: a game. The 3 others go on, until it has caught up.",
+            "wren fell behind in round 3: paused: a game. The 3 others continue until it has caught up.",
         ),
         (train_events.PeerJoined(peer="wren", round=4), "wren takes part from round 5 on"),
         (events.RttMeasured(seconds={"otter": 0.001}, too_far=[], unreachable={}), ""),
@@ -148,10 +148,10 @@ def checked(outcome: str, convicted: Sequence[str] = ()) -> check_events.WorkChe
             events.PeersAwaited(there=1, needed=2, seconds=300, reason="1 of them is busy"),
             "waits up to 5 min 0 s for peers: 1 of at least 2 peers there (1 of them is busy)",
         ),
-        (train_events.StateFound(round=12, rounds=40), "goes on after round 12 of 40"),
+        (train_events.StateFound(round=12, rounds=40), "continues after round 12 of 40"),
         (
             train_events.StateFound(round=12, rounds=40, waiting=["otter", "lynx", "wren"]),
-            "goes on after round 12 of 40; otter, lynx and wren waited with it",
+            "continues after round 12 of 40; otter, lynx and wren waited with it",
         ),
         (
             train_events.StateDamaged(round=12, file="states/x.damaged"),

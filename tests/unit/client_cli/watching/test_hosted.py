@@ -87,7 +87,7 @@ def test_a_host_that_is_away_leaves_what_it_told_last(
         with pytest.raises(Unreachable) as caught:
             looked_at("line", context, [DEAD], **asked)
         assert f"axon resume {JOB} --here" in caught.value.fix
-        assert "on the computer that submitted it; goes on from its beginning" in caught.value.fix
+        assert "on the computer that submitted it; continues from its beginning" in caught.value.fix
     folder.model.write_bytes(b"weights")
     folder.write(msgspec.structs.replace(folder.read(), state=JobState.FINISHED))
     assert looked_at("line", context, [DEAD], result=True).path == folder.path
@@ -124,7 +124,7 @@ def test_a_host_that_is_gone_is_told_with_the_round_that_the_job_goes_on_after(f
     folder.bundle.mkdir()
     room = folder.checkpoints(2).room(9, b"s" * 32, Model(1, 1))
     room.put()
-    assert without_host(folder).endswith("(when the host is gone for good; goes on after 9 rounds, kept here)")
+    assert without_host(folder).endswith("(when the host is gone for good; continues after 9 rounds, kept here)")
 
 
 def test_status_says_who_carries_it_on(context: Context, folder: JobFolder) -> None:

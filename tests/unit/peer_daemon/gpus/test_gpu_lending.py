@@ -81,7 +81,7 @@ def test_what_is_in_the_way_of_one_card(card: SeenGpu, why: str, fix: str) -> No
 
 
 def test_cards_of_other_vendors_are_seen_and_said_not_to_be_lent() -> None:
-    seen = SeenGpus(unseen="no driver of NVIDIA's is installed", others=("an AMD card (ROCm)",))
+    seen = SeenGpus(unseen="no NVIDIA driver is installed", others=("an AMD card (ROCm)",))
     (line,) = told(seen, allowed=False)
     assert line.text.startswith("an AMD card (ROCm) is seen but not lent:")
 

@@ -101,7 +101,7 @@ def test_after_a_stop_jobs_wait_for_ten_seconds_of_quiet() -> None:
     machine.look(1, **COMPILING)
     machine.look(1)
     assert machine.says(4) == (
-        "wait: quiet for 4 s, and jobs go on after 10; "
+        "wait: quiet for 4 s, and jobs continue after 10; "
         "last reason: other programs use 87 % CPU (limit 25 %): firefox, cc1plus"
     )
     assert machine.says(6) == "run: nothing else needs the machine"
@@ -110,11 +110,13 @@ def test_after_a_stop_jobs_wait_for_ten_seconds_of_quiet() -> None:
 def test_just_below_the_limit_is_not_quiet() -> None:
     machine = Machine(hand_back_s=10_000)
     machine.look(5, **COMPILING)
-    assert machine.says(60, others_cpu=0.22) == "wait: another program used 22 % CPU just now (jobs go on below 20 %)"
+    assert (
+        machine.says(60, others_cpu=0.22) == "wait: another program used 22 % CPU just now (jobs continue below 20 %)"
+    )
     machine.look(600, temperature_c=95.0)
-    assert machine.says(60, temperature_c=87.0) == "wait: still hot: 87 C (jobs go on at 85)"
+    assert machine.says(60, temperature_c=87.0) == "wait: still hot: 87 C (jobs continue at 85)"
     assert machine.says(60, memory_free_mb=600) == (
-        "wait: only 600 MiB of memory free (512 are kept for you, jobs go on at 768)"
+        "wait: only 600 MiB of memory free (512 are kept for you, jobs continue at 768)"
     )
     assert machine.look(301).act is Act.RUN
 

@@ -41,8 +41,8 @@ def status_of(*others: OtherState) -> TrackerStatus:
 def test_each_other_tracker_has_a_line_with_its_lag():
     away = other(address="https://10.0.0.2:7070#abc", lives=False, answered_s_ago=75.0, lag_s=None, equal_s_ago=None)
     lines = status_lines(status_of(other(), away))
-    assert lines[1] == "peers 3  rows 5  trackers 1 of 2 live"
-    assert " ".join(lines[3].split()) == "bbbbbbbb 10.0.0.1:7070 lives 0.3 s 3 s ago 7 80 9.3 kB 0.4 kB 12 entries"
+    assert lines[1] == "peers 3  rows 5  trackers 1 of 2 up"
+    assert " ".join(lines[3].split()) == "bbbbbbbb 10.0.0.1:7070 up 0.3 s 3 s ago 7 80 9.3 kB 0.4 kB 12 entries"
     assert "away for 75 s  -      never" in lines[4]
 
 

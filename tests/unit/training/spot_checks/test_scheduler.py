@@ -285,7 +285,7 @@ def test_a_trusted_key_is_hardly_checked():
         ),
         (
             report(marks=[mark(0, START, memory=[3.0]), mark(8, END, memory=[4.0])]),
-            "its optimiser does not go on from where it was after its last round",
+            "its optimiser does not continue from where it was after its last round",
         ),
         (
             report(marks=[mark(0, START), msgspec.structs.replace(mark(8, END), size=2**30)]),

@@ -379,7 +379,7 @@ def test_what_members_may_not_say_is_refused_and_changes_nothing():
 @pytest.mark.parametrize(
     ("order", "reason"),
     [
-        (start_round(0, bytes(32), [0]), "asked to go on from state 0000"),
+        (start_round(0, bytes(32), [0]), "asked to continue from state 0000"),
         (start_round(0, bytes(32), [1]), "does not name the one"),
         (start_round(0, bytes(32), [0, 0]), "twice"),
         (start_round(0, bytes(32), [0], shares=[0]), "shares"),

@@ -354,7 +354,7 @@ def test_what_members_may_not_send_is_dropped_and_the_round_goes_on(swarm, capfd
 @pytest.mark.parametrize(
     ("message", "reason"),
     [
-        (start_round(0, bytes(32), [0]), "asked to go on from state 0000"),
+        (start_round(0, bytes(32), [0]), "asked to continue from state 0000"),
         (
             Prepare(schema=SCHEMAS["train"], rank=0, job="other", task="task.py", shards=3, batch=4, seed=1),
             "a second Prepare",
