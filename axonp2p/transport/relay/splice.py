@@ -61,7 +61,8 @@ class End(asyncio.Protocol):
 
     def close(self) -> None:
         """No more of it, once what was written is out. Harmless when it is closed."""
-        self._transport.close()
+        if not self._transport.is_closing():  # TLS that was closed twice cannot be aborted: an error in Python 3.11.2
+            self._transport.close()
 
     def abort(self) -> None:
         """No more of it, at once."""
