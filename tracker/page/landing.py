@@ -12,8 +12,9 @@ import axonp2p
 from axonp2p.errors import NotFound
 from axonp2p.identity.peer_id import PeerId
 from axonp2p.transport.http.own_page import HEADERS, LOOK, POLICY
+from tracker.page.server import ICON
 
-_SHEET = "/look.css"
+_FILES = {"/look.css": (LOOK, "text/css"), "/icon.svg": (ICON, "image/svg+xml")}
 
 
 @dataclass(frozen=True)
@@ -34,9 +35,10 @@ class Landing:
         self._told = told
 
     def add_routes(self, app: web.Application) -> None:
-        """GET /, and its sheet."""
+        """GET /, its sheet and its icon."""
         app.router.add_get("/", self._page)
-        app.router.add_get(_SHEET, self._sheet)
+        for path in _FILES:
+            app.router.add_get(path, self._file)
 
     async def _page(self, request: web.Request) -> web.Response:
         if "text/html" not in request.headers.get("Accept", ""):
@@ -50,6 +52,7 @@ class Landing:
         headers = {"Content-Security-Policy": POLICY, **HEADERS}
         return web.Response(text=text, content_type="text/html", headers=headers)
 
-    async def _sheet(self, request: web.Request) -> web.StreamResponse:
-        headers = {"Content-Type": "text/css; charset=utf-8", "Cache-Control": "max-age=3600"}
-        return web.FileResponse(LOOK, headers=headers)
+    async def _file(self, request: web.Request) -> web.StreamResponse:
+        file, kind = _FILES[request.path]
+        headers = {"Content-Type": f"{kind}; charset=utf-8", "Cache-Control": "max-age=3600"}
+        return web.FileResponse(file, headers=headers)

@@ -17,11 +17,12 @@ from tracker.page.overview import Overview
 from tracker.page.recorder import Recorder
 
 STATIC = Path(__file__).parent / "static"
+ICON = STATIC / "icon.svg"
 FILES = {
     "look.css": (LOOK, "text/css"),
     "page.css": (STATIC / "page.css", "text/css"),
     "page.js": (STATIC / "page.js", "text/javascript"),
-    "icon.svg": (STATIC / "icon.svg", "image/svg+xml"),
+    "icon.svg": (ICON, "image/svg+xml"),
 }
 """All that is served from the disk; nothing else of the folder is."""
 OPTION = "--page-listen"
