@@ -18,6 +18,7 @@ from urllib.parse import quote
 
 from axonp2p.client.events.events import JobFinished
 from axonp2p.plain_text import bytes_text, plural
+from axonp2p.transport.http.own_page import LOOK
 from client_cli.report import lanes_picture, rtt_picture, signs, tables
 from client_cli.report.job_summary import JobSummary, View, summary_of
 from client_cli.report.kind_report import KindReport, report_of
@@ -46,7 +47,7 @@ class Made:
 
 def policy(*, live: bool) -> str:
     """The Content-Security-Policy of the document."""
-    style, script = (_hash(_part(name)) for name in ("job.css", "job.js"))
+    style, script = _hash(_style()), _hash(_part("job.js"))
     connect = "connect-src 'self'; " if live else ""
     return (
         f"default-src 'none'; script-src '{script}'; style-src '{style}'; img-src data:; {connect}"
@@ -93,7 +94,7 @@ def _context(
     return {
         "live": live,
         "policy": policy(live=live),
-        "style": _part("job.css"),
+        "style": _style(),
         "script": _part("job.js"),
         "record": record,
         "story": story,
@@ -154,6 +155,10 @@ def _until(view: View) -> float:
 
 
 @cache
+def _style() -> str:
+    return LOOK.read_text() + _part("job.css")
+
+
 def _part(name: str) -> str:
     return (HERE / "static" / name).read_text()
 

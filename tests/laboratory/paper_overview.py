@@ -105,3 +105,13 @@ OVERVIEWS: dict[str, Overview] = {
         BUSY, trouble="it cannot store anything: the disk is full", disk=Disk(212_000_000, 12_000_000)
     ),
 }
+
+
+class PaperRecorder:
+    """What `tracker.page.recorder` collects, written down."""
+
+    def __init__(self, overview: Overview) -> None:
+        self.sheet = overview
+
+    async def overview(self) -> Overview:
+        return self.sheet

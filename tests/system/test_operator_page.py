@@ -24,11 +24,10 @@ from axonp2p.wire.envelope import sign
 from tests.fakes import make_row
 from tests.laboratory.authority import Authority
 from tests.laboratory.browsers import CHROMIUM, NO_CHROMIUM, a_browser
-from tests.laboratory.paper_overview import ATTIC, BUSY, EMPTY, OVERVIEWS
+from tests.laboratory.paper_overview import ATTIC, BUSY, EMPTY, OVERVIEWS, PaperRecorder
 from tests.unit.tracker.conftest import Running, start_tracker
 from tests.unit.tracker.logs import ADA, BEN, convicted, paid
 from tracker.api.status import ask_status
-from tracker.page.overview import Overview
 from tracker.page.server import OperatorPage
 from tracker.storage.disk import Disk
 
@@ -99,21 +98,9 @@ async def visiting(browser: Browser, address: str, look: str = "light") -> Async
 # --- on paper -----------------------------------------------------------------------------------------
 
 
-class PaperRecorder:
-    """What a recorder collects, written down; an `error` in its place."""
-
-    def __init__(self, overview: Overview) -> None:
-        self.sheet: Overview | AxonError = overview
-
-    async def overview(self) -> Overview:
-        if isinstance(self.sheet, AxonError):
-            raise self.sheet
-        return self.sheet
-
-
 @asynccontextmanager
 async def served(recorder: PaperRecorder, port: int = 0) -> AsyncIterator[str]:
-    page = OperatorPage(recorder, f"127.0.0.1:{port}")  # type: ignore[arg-type]  # no tracker is behind this one
+    page = OperatorPage(recorder, f"127.0.0.1:{port}")
     try:
         yield await page.start()
     finally:
