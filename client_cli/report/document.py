@@ -18,6 +18,7 @@ from urllib.parse import quote
 
 from axonp2p.client.events.events import JobFinished
 from axonp2p.plain_text import bytes_text, plural
+from axonp2p.transport.http.own_page import LOOK
 from client_cli.report import lanes_picture, rtt_picture, signs, tables
 from client_cli.report.job_summary import JobSummary, View, summary_of
 from client_cli.report.kind_report import KindReport, report_of
@@ -46,7 +47,7 @@ class Made:
 
 def policy(*, live: bool) -> str:
     """The Content-Security-Policy of the document."""
-    return only_these(_part("job.css"), _script(), live=live)
+    return only_these(_style(), _script(), live=live)
 
 
 def only_these(style: str, script: str, *, live: bool) -> str:
@@ -98,7 +99,7 @@ def _context(
     return {
         "live": live,
         "policy": policy(live=live),
-        "style": _part("job.css"),
+        "style": _style(),
         "script": _script(),
         "again": command("watch", view.record.id),
         "record": record,
@@ -165,6 +166,10 @@ def icon_address(look: str) -> str:
 
 
 @cache
+def _style() -> str:
+    return LOOK.read_text() + _part("job.css")
+
+
 def _part(name: str) -> str:
     return (HERE / "static" / name).read_text()
 

@@ -51,9 +51,12 @@ def said(story: Story) -> str:
     nearest = min(peers, key=lambda peer: peer.rtt_s or 0.0)
     farthest = max(peers, key=lambda peer: peer.rtt_s or 0.0)
     if nearest is farthest:
-        return f"{nearest.name} is {rtt_text(nearest.rtt_s or 0.0)} away."
+        return f"A message to {nearest.name} and back takes {rtt_text(nearest.rtt_s or 0.0)}."
     near, far = rtt_text(nearest.rtt_s or 0.0), rtt_text(farthest.rtt_s or 0.0)
-    return f"From {nearest.name}, {near} away, to {farthest.name}, {far}."
+    return (
+        f"A message to {nearest.name} and back takes {near}, to {farthest.name} {far}. Each ring is about three times "
+        "as far as the one inside it."
+    )
 
 
 def rtt_map(story: Story) -> Svg:

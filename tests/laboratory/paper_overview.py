@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import msgspec
+
 from tracker.api.status import OtherState
 from tracker.page.overview import Disk, Overview, RelayNow, RequestCounts, Sample
 from tracker.table.table_index import PeerCounts
@@ -21,7 +23,7 @@ ATTIC = OtherState(
     equal_s_ago=20.0,
     fetched=12,
     pushed=40,
-    log="88019",
+    log="88019 entries",
     bytes_sent=1,
     bytes_received=2,
 )
@@ -39,6 +41,13 @@ SILENT = OtherState(
     log="",
     bytes_sent=1,
     bytes_received=2,
+)
+FORKED = msgspec.structs.replace(
+    ATTIC,
+    address="https://barn.example:7070#99cc",
+    tracker="barn" + "a" * 48,
+    lag_s=41.2,
+    log="FALSE: it signed two logs of 88019 entries, of which one lacks receipts that the other has",
 )
 DAY = tuple(
     Sample(
@@ -90,7 +99,19 @@ OVERVIEWS: dict[str, Overview] = {
     "busy": BUSY,
     "empty": EMPTY,
     "others dead": replace(BUSY, trackers=[SILENT]),
+    "other log false": replace(BUSY, trackers=[ATTIC, FORKED, SILENT]),
+    "disk almost full": replace(BUSY, disk=Disk(212_000_000, 912_000_000)),
     "disk damaged": replace(
         BUSY, trouble="it cannot store anything: the disk is full", disk=Disk(212_000_000, 12_000_000)
     ),
 }
+
+
+class PaperRecorder:
+    """What `tracker.page.recorder` collects, written down."""
+
+    def __init__(self, overview: Overview) -> None:
+        self.sheet = overview
+
+    async def overview(self) -> Overview:
+        return self.sheet

@@ -35,7 +35,7 @@ pytestmark = [
     pytest.mark.skipif(CHROMIUM is None, reason=NO_CHROMIUM),
 ]
 
-PHONE = {"width": 420, "height": 900}
+PHONE = {"width": 390, "height": 844}
 WAIT_MS = 60_000
 no_sandbox = why_no_sandbox()
 
@@ -103,14 +103,22 @@ async def test_each_state_is_one_file_that_opens_without_a_network(
     async with visiting(browser, address, offline=True) as one:
         await expect(one.tab.get_by_role("heading", name=word, exact=True)).to_be_visible()
         await expect(one.tab.locator("section.banner h2")).to_have_text(banner)
-        for picture in ("Training loss", "Held-out accuracy", "otter: train", "From otter", "Credits: otter"):
+        for picture in ("Training loss", "Held-out accuracy", "otter: train", "A message to otter", "Credits: otter"):
             await expect(one.tab.get_by_role("img", name=re.compile(picture)).first).to_be_visible()
         await expect(one.tab.locator("#lanes .strip")).not_to_have_count(0)
         assert one.asked == [address]
 
 
+async def test_before_the_first_round_there_are_words_in_place_of_curves(browser: Browser, tmp_path: Path) -> None:
+    address = report_of(STATES["starting"](tmp_path), at_work=True)
+    async with visiting(browser, address, offline=True) as one:
+        await expect(one.tab.locator("#word")).to_be_visible()
+        await expect(one.tab.get_by_role("img", name=re.compile("Training loss"))).to_have_count(0)
+        await expect(one.tab.locator("#loss")).to_contain_text("No round is accepted yet.")
+
+
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize("state", ["finished", "failed"])
+@pytest.mark.parametrize("state", STATES)
 async def test_on_a_phone_nothing_is_wider_than_the_screen(
     browser: Browser, tmp_path: Path, state: str, scheme: str
 ) -> None:
@@ -122,7 +130,7 @@ async def test_on_a_phone_nothing_is_wider_than_the_screen(
         scrolled, seen = await one.tab.evaluate(wide)
         assert scrolled <= seen == PHONE["width"]
         beyond = """[...document.querySelectorAll('main *')].filter((e) => !e.closest('.scrolls')
-            && e.getBoundingClientRect().right > 421).map((e) => e.outerHTML.slice(0, 80))"""
+            && e.getBoundingClientRect().right > 391).map((e) => e.outerHTML.slice(0, 80))"""
         assert await one.tab.evaluate(beyond) == []
         ground = await one.tab.evaluate("getComputedStyle(document.body).backgroundColor")
         assert ground == {"light": "rgb(238, 241, 244)", "dark": "rgb(13, 17, 23)"}[scheme]

@@ -25,7 +25,7 @@ pytestmark = [
     pytest.mark.skipif(CHROMIUM is None, reason=NO_CHROMIUM),
 ]
 
-PHONE = {"width": 420, "height": 900}
+PHONE = {"width": 390, "height": 844}
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
@@ -104,6 +104,8 @@ def sentence(state: str) -> str:
         ("battery", "WAITING", None),
         ("refused", "CANNOT WORK", "No sandbox: this computer cannot run jobs"),
         ("unreachable", "READY", "Unreachable: others cannot call this computer"),
+        ("ready", "READY", None),
+        ("finishing", "FINISHING", None),
     ],
 )
 async def test_a_glance_tells_each_state(visit: Open, state: str, word: str, banner: str | None) -> None:
@@ -117,18 +119,26 @@ async def test_a_glance_tells_each_state(visit: Open, state: str, word: str, ban
         await expect(found).to_have_text([banner] if banner else [])
 
 
-@pytest.mark.parametrize("state", ["training", "refused"])
-async def test_on_a_phone_nothing_is_wider_than_the_screen(visit: Open, state: str) -> None:
-    async with visit(state, viewport=PHONE, has_touch=True) as one:
+async def test_what_nobody_can_find_says_so_before_all_else(visit: Open) -> None:
+    async with visit("not findable") as one:
+        await expect(one.tab.get_by_role("heading", name="NOT FINDABLE", exact=True)).to_be_visible()
+        await expect(one.tab.locator(".why")).to_contain_text("nobody can send it work")
+        await expect(one.tab.locator("section.banner h2")).to_have_count(1)
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("state", STATES)
+async def test_on_a_phone_nothing_is_wider_than_the_screen(visit: Open, state: str, scheme: str) -> None:
+    async with visit(state, viewport=PHONE, has_touch=True, color_scheme=scheme) as one:
         await expect(one.tab.locator("#chart canvas")).to_be_visible()
         for table in ("#days-table", "#day-table"):
             await one.tab.locator(f"{table} summary").tap()
         wide = "[document.documentElement.scrollWidth, document.documentElement.clientWidth]"
         scrolled, seen = await one.tab.evaluate(wide)
         assert scrolled <= seen == PHONE["width"]
-        beyond = "[...document.querySelectorAll('main *')].filter((e) => e.getBoundingClientRect().right > 421).length"
+        beyond = "[...document.querySelectorAll('main *')].filter((e) => e.getBoundingClientRect().right > 391).length"
         assert await one.tab.evaluate(beyond) == 0
-        await one.tab.locator(".stretch.paused").tap()
+        await one.tab.locator(".stretch.paused").first.tap()
         await expect(one.tab.locator("#read")).to_contain_text("paused by you until 19:54")
 
 

@@ -50,6 +50,11 @@ class OtherState(msgspec.Struct, kw_only=True):
     bytes_sent: Count
     bytes_received: Count
 
+    @property
+    def log_is_false(self) -> bool:
+        """Whether it is proved to have signed what cannot be true (`LogWatcher.says_of`)."""
+        return self.log.startswith("FALSE: ")
+
 
 class TrackerStatus(msgspec.Struct, kw_only=True):
     """GET /v1/status."""

@@ -12,8 +12,9 @@ import axonp2p
 from axonp2p.errors import NotFound
 from axonp2p.identity.peer_id import PeerId
 from axonp2p.transport.http.own_page import HEADERS, LOOK, POLICY
+from tracker.page.server import ICON
 
-_SHEET = "/look.css"
+_FILES = {"/look.css": (LOOK, "text/css"), "/icon.svg": (ICON, "image/svg+xml")}
 
 
 @dataclass(frozen=True)
@@ -33,12 +34,13 @@ class Landing:
     def __init__(self, told: LandingFacts) -> None:
         self._told = told
         # Not sent as a file: connections whose caller a proxy or a relay names cannot do that (`NamedTransport`).
-        self._look = LOOK.read_bytes()
+        self._files = {path: (file.read_bytes(), kind) for path, (file, kind) in _FILES.items()}
 
     def add_routes(self, app: web.Application) -> None:
-        """GET /, and its sheet."""
+        """GET /, its sheet and its icon."""
         app.router.add_get("/", self._page)
-        app.router.add_get(_SHEET, self._sheet)
+        for path in _FILES:
+            app.router.add_get(path, self._file)
 
     async def _page(self, request: web.Request) -> web.Response:
         if "text/html" not in request.headers.get("Accept", ""):
@@ -52,6 +54,7 @@ class Landing:
         headers = {"Content-Security-Policy": POLICY, **HEADERS}
         return web.Response(text=text, content_type="text/html", headers=headers)
 
-    async def _sheet(self, request: web.Request) -> web.Response:
-        headers = {"Content-Type": "text/css; charset=utf-8", "Cache-Control": "max-age=3600"}
-        return web.Response(body=self._look, headers=headers)
+    async def _file(self, request: web.Request) -> web.Response:
+        body, kind = self._files[request.path]
+        headers = {"Content-Type": f"{kind}; charset=utf-8", "Cache-Control": "max-age=3600"}
+        return web.Response(body=body, headers=headers)

@@ -12,6 +12,8 @@ from tracker.table.table_index import PeerCounts
 
 SAMPLE_S = 60.0
 DAY_S = 24 * 3600.0
+LITTLE_DISK = 2e9
+"""Bytes: with less, the disk is almost full. The alert in docs/operate.md has the same number."""
 BARS = 96
 """Of the last day: a quarter of an hour each."""
 
@@ -74,6 +76,16 @@ class Overview:
     hosted_jobs: int
     samples: tuple[Sample, ...]
     """Of the last day, or since the start; a minute apart."""
+
+    @property
+    def disk_is_low(self) -> bool:
+        """Whether it will be full soon."""
+        return self.disk.free < LITTLE_DISK
+
+    @property
+    def false_logs(self) -> list[OtherState]:
+        """Those that are proved to have signed what cannot be true."""
+        return [other for other in self.trackers if other.log_is_false]
 
     @property
     def word(self) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from datetime import datetime
 from pathlib import Path
+from typing import Protocol
 
 from aiohttp import web
 from aiohttp.typedefs import Handler, Middleware
@@ -14,14 +15,14 @@ from axonp2p.transport.address import join_host_port
 from axonp2p.transport.http.own_page import HEADERS, LOOK, POLICY, loopback, own_names, why_not_ours
 from axonp2p.transport.http.plain_server import PlainServer
 from tracker.page.overview import Overview
-from tracker.page.recorder import Recorder
 
 STATIC = Path(__file__).parent / "static"
+ICON = STATIC / "icon.svg"
 FILES = {
     "look.css": (LOOK, "text/css"),
     "page.css": (STATIC / "page.css", "text/css"),
     "page.js": (STATIC / "page.js", "text/javascript"),
-    "icon.svg": (STATIC / "icon.svg", "image/svg+xml"),
+    "icon.svg": (ICON, "image/svg+xml"),
 }
 """All that is served from the disk; nothing else of the folder is."""
 OPTION = "--page-listen"
@@ -29,10 +30,18 @@ FRESH_S = 1.0
 """The page is made at most once in so many seconds, and by one request at a time, however often somebody asks."""
 
 
+class Collects(Protocol):
+    """What is shown comes from it: `recorder`."""
+
+    async def overview(self) -> Overview:
+        """As it is now. Raises `Busy` while the tracker starts."""
+        ...
+
+
 class OperatorPage:
     """Shows what `recorder` collects to browsers of this computer. `listen` is HOST:PORT on loopback."""
 
-    def __init__(self, recorder: Recorder, listen: str) -> None:
+    def __init__(self, recorder: Collects, listen: str) -> None:
         """Raises `SettingsError` when others could reach `listen`."""
         self._recorder = recorder
         self._made = ""

@@ -129,15 +129,20 @@ def _mounted(mountinfo: str, kind: str, option: str) -> tuple[str, str] | None:
     return None
 
 
-def name_of(daemon: int, number: int) -> str:
-    """The name of a worker's group: that of the daemon with that process number, which counts its workers."""
-    return f"{_WORKER}{daemon}-{number}"
+def name_of(namespace: int, daemon: int, number: int) -> str:
+    """The name of a worker's group: that of the daemon with that process number, which counts its workers.
+
+    `namespace` is where that number holds: daemons of two containers may have the same one, and the same groups above.
+    """
+    return f"{_WORKER}{namespace}-{daemon}-{number}"
 
 
-def daemon_of(name: str) -> int | None:
-    """Whose worker's group that is, by process number; None for a name that is not ours."""
-    daemon, _, number = name.removeprefix(_WORKER).partition("-")
-    return int(daemon) if name.startswith(_WORKER) and daemon.isdecimal() and number.isdecimal() else None
+def daemon_of(name: str, namespace: int) -> int | None:
+    """Whose worker's group that is, by process number; None for a name that is not ours, or not of that namespace."""
+    words = name.removeprefix(_WORKER).split("-")
+    if not name.startswith(_WORKER) or len(words) != 3 or not all(word.isdecimal() for word in words):
+        return None
+    return int(words[1]) if int(words[0]) == namespace else None
 
 
 def count(events: str, name: str) -> int:

@@ -87,7 +87,7 @@ class Territory:
 
     def group(self, limits: Limits) -> WorkerGroup | None:
         """A new group with these limits; None when the kernel does not give one any more."""
-        name = cgroup.name_of(os.getpid(), next(self._numbers))
+        name = cgroup.name_of(pid_namespace(), os.getpid(), next(self._numbers))
         made: list[Path] = []
         files: set[str] = set()
         for folder in (self.folder / name, *(above / name for above in self.old)):
@@ -104,10 +104,10 @@ class Territory:
         return WorkerGroup(made[0], tuple(made[1:]), holds_cores=cgroup.hold_cores(files))
 
     def remove_leftovers(self) -> None:
-        """Remove the groups of daemons that are no more."""
+        """Remove the groups of daemons that are no more; those of other PID namespaces may live, unseen from here."""
         for above in (self.folder, *self.old):
             for folder in above.iterdir():
-                daemon = cgroup.daemon_of(folder.name)
+                daemon = cgroup.daemon_of(folder.name, pid_namespace())
                 if daemon is not None and daemon != os.getpid() and not os.path.exists(f"/proc/{daemon}"):
                     WorkerGroup(folder).remove()
 
@@ -124,6 +124,11 @@ def what_holds() -> str:
     folder = own_folder()
     claimed = None if folder is None else cgroup.claim(_look(folder))
     return cgroup.how_limits_hold(claimed.enable if claimed else ())
+
+
+def pid_namespace() -> int:
+    """Where process numbers mean what they mean here: the number of this PID namespace. Raises `OSError`."""
+    return os.stat("/proc/self/ns/pid").st_ino
 
 
 def own_folder() -> Path | None:

@@ -61,11 +61,15 @@ class End(asyncio.Protocol):
 
     def close(self) -> None:
         """No more of it, once what was written is out. Harmless when it is closed."""
-        self._transport.close()
+        if not self._transport.is_closing():  # TLS that is closed twice can no more be aborted
+            self._transport.close()
 
     def abort(self) -> None:
-        """No more of it, at once."""
-        self._transport.abort()
+        """No more of it, at once. Harmless when it is closed."""
+        with suppress(
+            AttributeError
+        ):  # TLS that was closed twice has nothing to abort: Python 3.11.2 stumbles over that
+            self._transport.abort()
 
     # --- what asyncio calls ---
 

@@ -137,9 +137,20 @@ def test_cores_are_held_by_a_quota_of_either_kind() -> None:
 
 
 def test_a_workers_group_names_its_daemon() -> None:
-    assert daemon_of(name_of(daemon=77, number=3)) == 77
-    for other in ("axon-daemon", "axon-worker-", "axon-worker-x-1", "77-3", "axon-worker-77"):
-        assert daemon_of(other) is None
+    assert daemon_of(name_of(namespace=4026531836, daemon=77, number=3), 4026531836) == 77
+    for other in (
+        "axon-daemon",
+        "axon-worker-",
+        "axon-worker-77-1",
+        "axon-worker-1-x-1",
+        "1-7-3",
+        "axon-worker-1-7-3-4",
+    ):
+        assert daemon_of(other, 1) is None
+
+
+def test_a_process_number_of_another_namespace_says_nothing_here():
+    assert daemon_of(name_of(namespace=4026531836, daemon=77, number=3), 4026532000) is None
 
 
 def test_numbers_are_read_by_name() -> None:

@@ -13,7 +13,7 @@ import pytest
 from axonp2p.sandbox.limits import Limits
 from axonp2p.sandbox.watch import cgroup
 from axonp2p.sandbox.watch.freezer import Freezer
-from axonp2p.sandbox.watch.worker_group import WorkerGroup, claim, own_folder, what_holds
+from axonp2p.sandbox.watch.worker_group import WorkerGroup, claim, own_folder, pid_namespace, what_holds
 
 LIMITS = Limits(cores=1, memory_mb=100, scratch_mb=10)
 
@@ -41,7 +41,7 @@ def test_the_daemon_moves_down_and_switches_controllers_on(delegated: Path) -> N
     group = territory.group(LIMITS)
     assert group is not None
     assert group.folder.parent == delegated
-    assert cgroup.daemon_of(group.folder.name) == os.getpid()
+    assert cgroup.daemon_of(group.folder.name, pid_namespace()) == os.getpid()
 
 
 def test_a_group_with_other_programs_is_not_taken(delegated: Path) -> None:
@@ -57,13 +57,27 @@ def test_a_folder_that_is_no_group_is_not_taken(tmp_path: Path) -> None:
 def test_groups_of_a_daemon_that_is_no_more_are_removed_and_those_of_living_ones_kept(delegated: Path) -> None:
     ended = subprocess.Popen([sys.executable, "-S", "-c", ""])
     ended.wait()
-    left = delegated / cgroup.name_of(ended.pid, 1)
-    living = delegated / cgroup.name_of(os.getppid(), 1)
+    left = delegated / cgroup.name_of(pid_namespace(), ended.pid, 1)
+    living = delegated / cgroup.name_of(pid_namespace(), os.getppid(), 1)
     left.mkdir()
     living.mkdir()
     assert claim(delegated) is not None
     assert not left.exists()
     assert living.exists()
+
+
+def test_groups_of_another_containers_daemons_are_left_alone(delegated: Path) -> None:
+    """Their process numbers say nothing here: no such process, or another one."""
+    elsewhere = pid_namespace() + 1
+    ended = subprocess.Popen([sys.executable, "-S", "-c", ""])
+    ended.wait()
+    theirs = [delegated / cgroup.name_of(elsewhere, pid, 1) for pid in (ended.pid, os.getpid())]
+    for folder in theirs:
+        folder.mkdir()
+    territory = claim(delegated)
+    assert territory is not None
+    assert territory.group(LIMITS) is not None
+    assert all(folder.exists() for folder in theirs)
 
 
 def test_what_happened_in_a_group_is_read_from_its_files(tmp_path: Path) -> None:

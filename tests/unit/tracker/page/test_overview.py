@@ -31,4 +31,16 @@ def test_only_a_day_is_kept() -> None:
 
 def test_the_word_says_whether_it_can_work_and_whether_it_is_alone() -> None:
     words = {name: one.word for name, one in OVERVIEWS.items()}
-    assert words == {"busy": "SERVES", "empty": "SERVES", "others dead": "ALONE", "disk damaged": "TROUBLE"}
+    assert words == {
+        "busy": "SERVES",
+        "empty": "SERVES",
+        "others dead": "ALONE",
+        "other log false": "SERVES",
+        "disk almost full": "SERVES",
+        "disk damaged": "TROUBLE",
+    }
+
+
+def test_a_disk_is_low_below_the_alerts_number() -> None:
+    low = {name for name, one in OVERVIEWS.items() if one.disk_is_low}
+    assert low == {"disk almost full", "disk damaged"}

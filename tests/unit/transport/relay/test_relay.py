@@ -20,6 +20,7 @@ from axonp2p.transport.relay.splice import End
 from axonp2p.transport.sessions import connections, listener
 from axonp2p.transport.sessions.dialer import dial
 from axonp2p.transport.sessions.session import Session
+from axonp2p.transport.tls import client_context
 from axonp2p.transport.tunnel.inner import relayed_source
 from axonp2p.transport.tunnel.messages import FromRegistered, OpenStream, RegisterAtRelay, RelayTerms
 from axonp2p.transport.tunnel.tunnel import ask_relay, connect_through
@@ -238,6 +239,18 @@ async def test_a_caller_who_speaks_too_early_or_rubbish_harms_nobody_else(relays
     assert await says(session, "still", b"here") == b"here"
     await session.close()
     stream.abort()
+
+
+async def test_an_end_that_was_closed_twice_can_still_be_aborted(relays) -> None:
+    relay = await relays.relay()
+    _, writer = await asyncio.open_connection("127.0.0.1", relay.address.port, ssl=client_context(verified=False))
+    tls = writer.transport
+    end = End(tls, tls.get_protocol(), lambda count: 0.0)
+    end.close()
+    end.close()
+    assert tls._ssl_protocol is not None  # there is something to abort
+    tls.close()  # as aiohttp does, which had it before
+    end.abort()  # an error in Python 3.11.2
 
 
 async def test_a_peer_that_does_not_come_is_waited_for_only_so_long(relays, monkeypatch) -> None:

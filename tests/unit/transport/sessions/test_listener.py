@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import resource
+import socket
 import ssl
+from asyncio import selector_events
+from collections.abc import Callable
 from contextlib import suppress
+from typing import Any
 
 import aiohttp
 import pytest
@@ -58,6 +62,26 @@ async def test_older_tls_is_not_spoken(hosts) -> None:
     context.maximum_version = ssl.TLSVersion.TLSv1_2
     with pytest.raises((ssl.SSLError, ConnectionError)):
         await asyncio.open_connection("127.0.0.1", host.listener.port, ssl=context)
+
+
+def reads_though_paused(self: Any, fd: int, callback: Callable[..., object], *args: object) -> None:
+    """How Python 3.11.2, Debian's, begins to read a new connection: also when its protocol has just said not to."""
+    if not self._closing:
+        self._loop._add_reader(fd, callback, *args)
+
+
+async def test_a_busy_listener_answers_tls_that_began_before_it_looked(hosts, monkeypatch) -> None:
+    monkeypatch.setattr(selector_events._SelectorTransport, "_add_reader", reads_though_paused)
+    host = await hosts.start()
+    outgoing = ssl.MemoryBIO()
+    hello = client_context(verified=False).wrap_bio(ssl.MemoryBIO(), outgoing)
+    with pytest.raises(ssl.SSLWantReadError):
+        hello.do_handshake()
+    with socket.create_connection(("127.0.0.1", host.listener.port)) as caller:  # the kernel takes it; no loop has run
+        caller.sendall(outgoing.read())
+        caller.setblocking(False)
+        async with asyncio.timeout(5):
+            assert await asyncio.get_running_loop().sock_recv(caller, 1)
 
 
 async def test_silent_connections_of_one_household_give_way_to_newcomers(hosts, monkeypatch) -> None:
