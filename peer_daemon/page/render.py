@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from peer_daemon.control.status import HistoryTold, Status
 from peer_daemon.page import picture, words
-from peer_daemon.page.banners import banners
-from peer_daemon.page.headline import headline
+from peer_daemon.page.headline import banners, headline
 
 if TYPE_CHECKING:
     from jinja2 import Template

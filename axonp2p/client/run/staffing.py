@@ -15,11 +15,9 @@ from contextlib import suppress
 
 from axonp2p.client.events.events import Event, PeersAwaited, PeersFound, RttsGuessed
 from axonp2p.client.leasing.hiring import Hiring, Means, PeerRequest, anybody, none_left_alone, wanted_of
-from axonp2p.client.leasing.kept_leases import KeptLease, kept_leases, kept_of
+from axonp2p.client.leasing.kept_leases import KeptLease, kept_leases, kept_of, slot_holders
 from axonp2p.client.leasing.lease import Lease
-from axonp2p.client.leasing.look_pace import LookPace
-from axonp2p.client.leasing.own_leases import slot_holders
-from axonp2p.client.leasing.slot_holders import with_holders
+from axonp2p.client.leasing.slot_holders import LookPace, with_holders
 from axonp2p.client.storage.job_journal import JobJournal
 from axonp2p.client.storage.job_record import PeerRecord
 from axonp2p.client.storage.job_store import JobStore
