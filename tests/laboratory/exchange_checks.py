@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from axonp2p.blobs.pieces import piece_count
-from axonp2p.tensors.coding import BYTES_A_VALUE, EXACT
+from axonp2p.tensors.coding import BYTES_A_VALUE, EXACT, Coding
 from axonp2p.tensors.dense import dense_bytes
 from axonp2p.tensors.encoding import decode, encode
 from axonp2p.tensors.sparse import kept_count, sparse_bytes
