@@ -18,7 +18,8 @@ from axonp2p.training.tuning.cost_model import DENSITIES, NOT_OVERLAPPED, OVERLA
 from axonp2p.training.tuning.costs import ExchangeFacts, bits_a_value, exchange_s
 from axonp2p.training.tuning.exchange_tuner import ExchangeChoice, choose
 from axonp2p.training.tuning.loss_table import BITS, LEGS, LOSS_OF, loss_of
-from tests.laboratory.exchange_settings import COMPRESSION, encoded_bytes
+from tests.laboratory.exchange_checks import encoded_bytes
+from tests.laboratory.exchange_settings import COMPRESSION
 
 MBIT = 125_000.0
 
