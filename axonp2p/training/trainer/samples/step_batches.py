@@ -9,7 +9,6 @@ from collections.abc import Iterator, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import lru_cache
-from types import TracebackType
 from typing import Any, Protocol
 
 import numpy
@@ -183,9 +182,7 @@ class OwnChance:
         else:
             _go_on_with(self._inside)
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         self._inside = _chance()
         _go_on_with(self._outside)
 
