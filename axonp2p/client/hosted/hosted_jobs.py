@@ -14,7 +14,7 @@ from axonp2p.client.hosted.hosted_mark import HostedMark, OtherHost, read_mark, 
 from axonp2p.client.hosted.hosts import FoundJob, FoundJobs, find_jobs
 from axonp2p.client.hosted.second_host import go_over, is_gone, leave_former, let_copy_go, look_at_copy, without_host
 from axonp2p.client.leasing.hiring import Means
-from axonp2p.client.storage.event_tail import EventTail
+from axonp2p.client.storage.event_feed import EventTail
 from axonp2p.client.storage.job_names import several
 from axonp2p.client.storage.job_record import JobRecord
 from axonp2p.client.storage.job_store import JobFolder, JobStore
