@@ -44,11 +44,8 @@ class Staffing:
         request: PeerRequest,
         journal: JobJournal,
         see: Callable[[Event], None],
-        chance: Callable[[], float] = random.random,
     ) -> None:
-        """`chance` gives numbers from 0 to 1."""
         self._means = means
-        self._chance = chance
         self._found: PeersFound | None = None
         """What was told last of the table."""
         self._request = request
@@ -84,7 +81,7 @@ class Staffing:
         it a job that waits holds no slot that others could use, and asks for none while too few are free.
         """
         until, told = self._means.clock.monotonic() + seconds, ""
-        pace = LookPace(FIRST_PAUSE_S, LONGEST_PAUSE_S, self._chance)
+        pace = LookPace(FIRST_PAUSE_S, LONGEST_PAUSE_S, random.random)
         while self._missing > 0:
             before = set(self.leases)
             try:
