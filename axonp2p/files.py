@@ -12,7 +12,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO, TypeVar
+from typing import IO
 
 from axonp2p.errors import AlreadyRunning, SettingsError
 
@@ -21,7 +21,6 @@ if sys.platform == "win32":
 else:
     import fcntl
 
-T = TypeVar("T")
 DAMAGED = ".damaged"
 NO_FOLLOW: int = getattr(os, "O_NOFOLLOW", 0)
 """For `os.open`; Windows has no such flag."""

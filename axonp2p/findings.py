@@ -39,6 +39,11 @@ def ok(name: str, text: str) -> Check:
     return Check(FindingState.OK, name, text)
 
 
+def warn(name: str, text: str, fix: str, code: str = "") -> Check:
+    """Not as it could be."""
+    return Check(FindingState.WARN, name, text, fix, code)
+
+
 def failed(name: str, error: AxonError) -> Check:
     """Broken, as that error says."""
     return Check(FindingState.FAIL, name, error.in_a_line, error.fix, error.code)

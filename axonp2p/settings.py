@@ -211,16 +211,14 @@ class ToldSetting(msgspec.Struct, frozen=True):
     source: str
 
 
-def told_settings(
-    home: Path, section: str, kind: type[_Section], environment: Mapping[str, str] = os.environ
-) -> list[ToldSetting]:
+def told_settings(home: Path, section: str, kind: type[_Section]) -> list[ToldSetting]:
     """All settings of one section. Raises `SettingsError`."""
-    holds, path = getattr(read_settings(home, environment), section), home / CONFIG
+    holds, path = getattr(read_settings(home), section), home / CONFIG
     named = msgspec.toml.decode(path.read_bytes()).get(section, {}) if path.exists() else {}
     found = []
     for field in msgspec.structs.fields(kind):
         variable, value = f"AXON_{section}_{field.name}".upper(), getattr(holds, field.name)
-        source = variable if variable in environment else CONFIG if field.encode_name in named else "default"
+        source = variable if variable in os.environ else CONFIG if field.encode_name in named else "default"
         found.append(ToldSetting(field.encode_name, value, source))
     return found
 

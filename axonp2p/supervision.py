@@ -9,8 +9,9 @@ Compare Erlang's supervisors and syncthing's suture. No broad `except` stands an
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Coroutine, Iterator
 from contextlib import contextmanager
+from typing import Any
 
 from axonp2p.errors import AxonError
 from axonp2p.logs import get_logger
@@ -59,6 +60,21 @@ async def keep_up(
             _tell(what, error)
         await pause(wait)
         wait = min(2 * wait, LONGEST_PAUSE_S)
+
+
+def in_background(tasks: set[asyncio.Task[None]], work: Coroutine[Any, Any, None], name: str | None = None) -> None:
+    """Begin it. The running loop holds no task: `tasks` does until it ends."""
+    task = asyncio.create_task(work, name=name)
+    tasks.add(task)
+    task.add_done_callback(tasks.discard)
+
+
+async def cancel_and_wait(*tasks: asyncio.Future[Any] | None) -> None:
+    """Cancel those that there are, and wait until each has ended, however it ends."""
+    there = [task for task in tasks if task is not None]
+    for task in there:
+        task.cancel()
+    await asyncio.gather(*there, return_exceptions=True)
 
 
 def _tell(what: str, error: Exception) -> None:

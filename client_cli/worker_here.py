@@ -11,8 +11,7 @@ from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 from typing import Protocol
 
-from axonp2p.client.packages.unpacked_here import unpack_wheels
-from axonp2p.errors import JobFailed, Unreachable
+from axonp2p.errors import AxonError, JobFailed, PackagesWrong, Unreachable
 from axonp2p.jobs.bundle import Bundle
 from axonp2p.jobs.kinds import KINDS
 from axonp2p.jobs.spec import JobSpec
@@ -21,6 +20,9 @@ from axonp2p.sandbox.channel import WorkerChannel
 from axonp2p.sandbox.child import SandboxedWorker, start_worker
 from axonp2p.sandbox.limits import Limits, scratch_within
 from axonp2p.sandbox.messages import BundleReady, Started
+from axonp2p.wheels.bundled import MOST_UNPACKED_BYTES, wheels_among
+from axonp2p.wheels.unpacker import NoWheel, ToldFiles, unpack
+from axonp2p.wheels.wheel_writer import WheelWriter
 
 START_S = 600.0
 """Torch is loaded within seconds, unless the disk is slow or the machine busy; meanwhile it is told."""
@@ -109,3 +111,25 @@ def _installed(package: str) -> str | None:
         return importlib.metadata.version(package)
     except importlib.metadata.PackageNotFoundError:
         return None
+
+
+def unpack_wheels(bundle: Bundle, into: Path) -> None:
+    """Unpack the wheels of the bundle below the folder `into`, as they lie in a sandbox.
+
+    Raises `PackagesWrong` for what peers would not take either. Blocks.
+    """
+    sources = {file.path: file.source for file in bundle.files}
+    for wheel in wheels_among(bundle.blob.files):
+        folder = into / wheel.unpacked
+        folder.mkdir(parents=True)
+        for above in (folder, *folder.parents[:2]):
+            above.chmod(0o755)  # a worker of root's is another user
+        writer = WheelWriter(wheel.title, folder, MOST_UNPACKED_BYTES)
+        try:
+            unpack(sources[wheel.path], ToldFiles(lambda message, payload=b"", to=writer: to.hear(message, payload)))
+        except NoWheel as error:
+            raise PackagesWrong(f"{wheel.title} {error}", fix="bring another version of it") from error
+        except AxonError as error:
+            raise PackagesWrong(error.message, fix="bring another version of it") from error
+        finally:
+            writer.close()

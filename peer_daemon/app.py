@@ -21,7 +21,7 @@ from axonp2p.peers.capability import Capability
 from axonp2p.sandbox.child import why_no_sandbox
 from axonp2p.sandbox.watch.worker_group import own_territory
 from axonp2p.settings import PeerSettings
-from axonp2p.supervision import keep_up
+from axonp2p.supervision import cancel_and_wait, keep_up
 from axonp2p.table.dht.lan import own_hosts
 from axonp2p.table.dht.node import DhtNode
 from axonp2p.table.tracker_file import read_health
@@ -146,9 +146,7 @@ class Peer:
     async def stop(self) -> None:
         """Withdraw the row, end every lease, hand in what can be, close everything."""
         (self._home / "ready").unlink(missing_ok=True)
-        for task in self._tasks:
-            task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await cancel_and_wait(*self._tasks)
         parts, last = self._parts, await self._rows.withdrawal()
         leaving = [parts.announcer.withdraw(last), self._door.close("the peer is stopping")]
         leaving += [parts.dht.withdraw(last.compact)] if parts.dht else []

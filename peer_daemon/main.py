@@ -30,6 +30,7 @@ COMMANDS = (
     cls=LazyGroup,
     package="peer_daemon.commands",
     names=COMMANDS,
+    beside={"finish": "pause", "resume": "pause"},
     name="axon-peer",
     meant={
         "start": ("run", "resume (after a pause)"),

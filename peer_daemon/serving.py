@@ -8,6 +8,7 @@ from pathlib import Path
 
 from axonp2p.files import locked
 from axonp2p.settings import PeerSettings
+from axonp2p.supervision import cancel_and_wait
 from peer_daemon.app import Peer
 
 
@@ -31,8 +32,7 @@ async def _serve(home: Path, settings: PeerSettings) -> None:
     asked = asyncio.create_task(stopping.wait())
     await asyncio.wait([starting, asked], return_when=asyncio.FIRST_COMPLETED)
     if not starting.done():
-        starting.cancel()
-        await asyncio.gather(starting, return_exceptions=True)
+        await cancel_and_wait(starting)
         return
     starting.result()
     broken = asyncio.create_task(peer.until_broken())

@@ -20,7 +20,7 @@ from axonp2p.identity.key_file import load_or_create_key
 from axonp2p.identity.peer_id import PeerId
 from axonp2p.logs import get_logger
 from axonp2p.settings import TrackerSettings
-from axonp2p.supervision import keep_up
+from axonp2p.supervision import cancel_and_wait, keep_up
 from axonp2p.table.records import LEAST_AGAIN_S, MOST_AGAIN_S, MOST_VOUCHED, Row
 from axonp2p.table.slots import Slots
 from axonp2p.transport.address import PinnedAddress, parse_listen, split_host_port
@@ -294,9 +294,7 @@ class Tracker:
 
     async def stop(self) -> None:
         """Answer nobody any more and close the database. Harmless when it never started."""
-        for task in self._tasks:
-            task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await cancel_and_wait(*self._tasks)
         await self._own_doors.close()
         await self._relay.stop()
         await self._listener.stop()

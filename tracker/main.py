@@ -19,6 +19,7 @@ from axonp2p.files import locked, write_whole
 from axonp2p.identity.peer_id import short
 from axonp2p.logs import configure_logs, get_logger
 from axonp2p.settings import TrackerSettings, home_folder, read_settings, with_flags
+from axonp2p.supervision import in_background
 from tracker import service
 from tracker.api.status import print_status
 from tracker.app import Tracker
@@ -187,9 +188,7 @@ async def serve(home: Path, settings: TrackerSettings) -> None:
     renewing: set[asyncio.Task[None]] = set()
 
     def renew() -> None:
-        task = asyncio.create_task(tracker.renew_certificate())
-        renewing.add(task)
-        task.add_done_callback(renewing.discard)
+        in_background(renewing, tracker.renew_certificate())
 
     loop.add_signal_handler(signal.SIGHUP, renew)
     sign = home / "address"

@@ -8,6 +8,8 @@ import threading
 from collections.abc import Callable, Coroutine
 from typing import Any, TypeVar
 
+from axonp2p.supervision import cancel_and_wait
+
 T = TypeVar("T")
 
 
@@ -56,9 +58,7 @@ class LoopThread:
 
 async def _cancel_others() -> None:
     others = asyncio.all_tasks() - {asyncio.current_task()}
-    for task in others:
-        task.cancel()
-    await asyncio.gather(*others, return_exceptions=True)
+    await cancel_and_wait(*others)
     loop = asyncio.get_running_loop()
     await loop.shutdown_asyncgens()
     await loop.shutdown_default_executor()

@@ -18,7 +18,7 @@ from axonp2p.hosting.process import EndAs, Process, Program, RunOrders
 from axonp2p.identity.peer_id import short
 from axonp2p.jobs.lifecycle import JobState
 from axonp2p.logs import get_logger
-from axonp2p.supervision import keep_up
+from axonp2p.supervision import cancel_and_wait, keep_up
 from axonp2p.transport.flow.rate_limit import RateLimit
 
 log = get_logger(__name__)
@@ -174,9 +174,7 @@ class Tending:
     async def stop(self) -> None:
         """The host stops: the process is killed, and the job is left as it is."""
         tasks = [one for one in (self._task, self._copying) if one is not None and one is not asyncio.current_task()]
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        await cancel_and_wait(*tasks)
         self._copying = None
 
     def _new_copying(self) -> Copying:

@@ -9,10 +9,10 @@ from contextlib import suppress
 from pathlib import Path
 
 from axonp2p.errors import KeyFileUnsafe
+from axonp2p.files import NO_FOLLOW
 from axonp2p.identity.keys import PrivateKey
 
-# Windows has neither: there a person's own folders are closed to others by their access lists.
-_NO_FOLLOW: int = getattr(os, "O_NOFOLLOW", 0)
+# Windows has none: there a person's own folders are closed to others by their access lists.
 _HAS_MODES = sys.platform != "win32"
 
 
@@ -22,7 +22,7 @@ def load_or_create_key(path: Path) -> PrivateKey:
     Raises `KeyFileUnsafe` when others may read the file or when it holds no key.
     """
     try:
-        descriptor = os.open(path, os.O_RDONLY | _NO_FOLLOW)
+        descriptor = os.open(path, os.O_RDONLY | NO_FOLLOW)
     except FileNotFoundError:
         return _create(path)
     except OSError as error:

@@ -216,7 +216,7 @@ def need_of(spec: JobSpec) -> dict[str, Any]:
     return _as_query(spec.kind, spec.need)
 
 
-def need_in_words(words: Iterable[str], kind: str = UNLESS_SAID) -> dict[str, Any]:
+def need_in_words(words: Iterable[str]) -> dict[str, Any]:
     """The same map from words as a person types them: `cores=4`, `memory=8 GB`, `packages=numpy,torch>=2`.
 
     What is not named is not asked for. Raises `JobFileWrong` naming the word.
@@ -238,7 +238,7 @@ def need_in_words(words: Iterable[str], kind: str = UNLESS_SAID) -> dict[str, An
         checked = _checked(COMMON, "need", plain)
     except Wrong as wrong:
         raise JobFileWrong(f"{wrong.key}: {wrong.problem}", fix=wrong.fix.replace(" = ", "=")) from None
-    return _as_query(kind, NeedSpec(**({"memory": 0} | checked)))
+    return _as_query(UNLESS_SAID, NeedSpec(**({"memory": 0} | checked)))
 
 
 _NO_NEED = ("peers", "min-peers", "wait", "reserve", "max-rtt")

@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable
 
 from axonp2p.identity.peer_id import PeerId
-from axonp2p.ledger.receipt import Balance, Receipt
+from axonp2p.ledger.receipt import Balance
 
 CREDITS_A_DAY_AT_A_GFLOPS = 200
 _FLOPS_A_DAY_AT_A_GFLOPS = 86400 * 10**9
@@ -68,11 +68,3 @@ class BalanceSums:
         wanted = set(keys)
         both = sum(self._between[client, peer] for client in wanted for peer in wanted)
         return sum(self._receipts[key] for key in wanted) - both
-
-
-def fold(receipts: Iterable[Receipt]) -> dict[PeerId, Balance]:
-    """The balance of every key in `receipts`, each of which counts and stands there once."""
-    books = BalanceSums()
-    for receipt in receipts:
-        books.add(receipt.client, receipt.peer, receipt.flops)
-    return {balance.key: balance for balance in books.largest(2 * books.receipts)}

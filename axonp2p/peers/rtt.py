@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from axonp2p.errors import AxonError
 from axonp2p.identity.peer_id import PeerId
 from axonp2p.peers.selection import Distance
+from axonp2p.supervision import cancel_and_wait
 from axonp2p.transport.dial_policy import NO_ADDRESS, DialPolicy
 from axonp2p.transport.http.http_caller import HttpCaller
 from axonp2p.transport.ways import Way, Whereabouts, patience, ways_to
@@ -62,9 +63,7 @@ async def measure(
             limit = LATECOMERS_S if enough and near >= enough else None
         return {peer: task.result() if task.done() else _NOT_WAITED_FOR for peer, task in tasks.items()}
     finally:
-        for task in pending:
-            task.cancel()
-        await asyncio.gather(*pending, return_exceptions=True)
+        await cancel_and_wait(*pending)
 
 
 def _is_near(task: asyncio.Task[Distance], near_s: float) -> bool:

@@ -10,7 +10,6 @@ from typing import Any, Protocol
 from axonp2p.clock import Clock
 from axonp2p.errors import AxonError
 from axonp2p.identity.peer_id import PeerId
-from axonp2p.logs import get_logger
 from axonp2p.table.dht.records.compact import CompactRow
 from axonp2p.table.dht.records.index_keys import RowQuery, tags_needed
 from axonp2p.table.dht.routing.node_state import MOST_SAVED, SavedContact
@@ -18,8 +17,6 @@ from axonp2p.table.peer_client import fetch_rows
 from axonp2p.table.records import Row
 from axonp2p.table.sightings import DHT, SourceAnswer
 from axonp2p.transport.dial_policy import DialPolicy
-
-log = get_logger(__name__)
 
 AT_ONCE = 20
 """Nodes that are greeted together when the first ones are looked for."""

@@ -11,6 +11,7 @@ from axonp2p.errors import AxonError
 from axonp2p.identity.keys import PrivateKey
 from axonp2p.identity.peer_id import PeerId, short
 from axonp2p.logs import get_logger
+from axonp2p.supervision import cancel_and_wait, in_background
 from axonp2p.table.tracker_client import report
 from axonp2p.table.tracker_lines import TrackerLines
 from axonp2p.transport.http.http_caller import HttpCaller
@@ -38,18 +39,14 @@ class Reporter:
         self._reported.add(peer)
         for line in self._trackers.in_order():
             if line.called in sources:
-                task = asyncio.create_task(self._tell(line, peer))
-                self._tasks.add(task)
-                task.add_done_callback(self._tasks.discard)
+                in_background(self._tasks, self._tell(line, peer))
 
     async def close(self) -> None:
         """Give reports that are under way a moment, then drop them: each tracker finds out by itself as well."""
         tasks = list(self._tasks)
         if tasks:
             await asyncio.wait(tasks, timeout=CLOSE_S)
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        await cancel_and_wait(*tasks)
 
     async def _tell(self, line: HttpCaller, peer: PeerId) -> None:
         try:

@@ -9,7 +9,7 @@ from typing import Any
 from axonp2p.clock import Clock
 from axonp2p.errors import AxonError
 from axonp2p.logs import get_logger
-from axonp2p.supervision import one_look
+from axonp2p.supervision import cancel_and_wait, one_look
 from axonp2p.table.dht_source import DhtSource
 from axonp2p.table.records import Row
 from axonp2p.table.sightings import DHT, Sight
@@ -70,9 +70,7 @@ class SharedTable:
 
     async def close(self) -> None:
         """Close every line and the DHT's node. A later question opens them again."""
-        if self._learning:
-            self._learning.cancel()
-            await asyncio.gather(self._learning, return_exceptions=True)
+        await cancel_and_wait(self._learning)
         await self.trackers.close()
         if self.dht:
             await self.dht.close()

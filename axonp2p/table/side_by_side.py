@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Callable, Coroutine, Sequence
 from typing import Any, TypeVar
 
+from axonp2p.supervision import cancel_and_wait
 from axonp2p.table.asking_order import TRACKER_PATIENCE_S
 
 Source = TypeVar("Source")
@@ -38,9 +39,7 @@ async def ask_all(
                 until = clock() + TRACKER_PATIENCE_S
         seconds = clock() - began
     finally:
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        await cancel_and_wait(*tasks)
     return [
         late(source, seconds) if task in waiting else task.result() for source, task in zip(sources, tasks, strict=True)
     ]

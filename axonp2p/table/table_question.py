@@ -10,7 +10,7 @@ from typing import Any
 from axonp2p.clock import Clock
 from axonp2p.errors import AxonError, TrackerUnreachable
 from axonp2p.identity.peer_id import PeerId
-from axonp2p.supervision import one_look
+from axonp2p.supervision import cancel_and_wait, one_look
 from axonp2p.table.asking_order import LONGEST_S, AskingOrder
 from axonp2p.table.dht_source import DhtAnswer, DhtSource
 from axonp2p.table.records import Row
@@ -73,9 +73,7 @@ class TableQuestion:
                     break
                 await self._hear(order, order.wait(now))
         finally:
-            for task in self._running:
-                task.cancel()
-            await asyncio.gather(*self._running, return_exceptions=True)
+            await cancel_and_wait(*self._running)
         seconds = self._clock.monotonic() - began
         why = f"no answer within {seconds:.1f} s"
         late = [SourceAnswer(source, seconds, trouble=why) for source in self._running.values()]

@@ -10,7 +10,7 @@ from typing import TypeVar
 from axonp2p.clock import Clock
 from axonp2p.errors import AxonError, Busy, Refused, TrackerUnreachable
 from axonp2p.logs import get_logger
-from axonp2p.supervision import one_look
+from axonp2p.supervision import cancel_and_wait, one_look
 from axonp2p.table.asking_order import NEXT_AFTER_S
 from axonp2p.table.tracker_client import TrackersTold, line_to
 from axonp2p.table.tracker_health import TrackerHealth
@@ -115,9 +115,7 @@ class TrackerLines:
                     except AxonError as error:
                         failures.append((line, error))
         finally:
-            for task in running:
-                task.cancel()
-            await asyncio.gather(*running, return_exceptions=True)
+            await cancel_and_wait(*running)
         raise why_none(failures)
 
     async def close(self) -> None:

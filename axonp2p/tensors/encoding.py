@@ -14,7 +14,7 @@ from axonp2p.tensors.bits import Numbers
 from axonp2p.tensors.coding import Coding
 from axonp2p.tensors.dense import Piece, decode_dense, dense_bytes, encode_dense, largest_magnitude
 from axonp2p.tensors.levels import LARGEST, NORMAL
-from axonp2p.tensors.sparse import decode_sparse, encode_sparse, kept_count, mostly_zero, select, sparse_bytes
+from axonp2p.tensors.sparse import decode_sparse, encode_sparse, mostly_zero, select, sparse_bytes
 
 _HEAD = struct.Struct("<HHI")
 _DENSE, _SPARSE = 0, 1
@@ -52,14 +52,6 @@ def decode(payload: bytes | memoryview, count: int) -> Tensor:
         raise ValueError(f"{told} values of {bits} bits in form {form}, where {count} values were expected")
     body = data[_HEAD.size :]
     return decode_dense(body, count, bits, NORMAL) if form == _DENSE else decode_sparse(body, count, bits)
-
-
-def encoded_bytes(count: int, coding: Coding) -> int:
-    """How long the payload of `count` values is; with a density below 1, about. It is never longer than with 1."""
-    all_of_them = _HEAD.size + dense_bytes(count, coding.bits)
-    if coding.density == 1:
-        return all_of_them
-    return min(all_of_them, _HEAD.size + sparse_bytes(count, kept_count(count, coding.density), coding.bits))
 
 
 def _coded(

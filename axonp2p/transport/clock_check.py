@@ -6,7 +6,7 @@ import statistics
 from collections.abc import Iterable, Sequence
 
 from axonp2p.errors import ClockWrong
-from axonp2p.findings import Check, FindingState, failed, ok
+from axonp2p.findings import Check, FindingState, failed, ok, warn
 from axonp2p.transport.messages import CLOCK_TOLERANCE_S
 
 NOTABLE_CLOCK_S = 5.0
@@ -47,7 +47,7 @@ def _check(text: str, off: float, where: str = "") -> Check:
     fix = where + _SET_CLOCK
     if abs(off) > CLOCK_TOLERANCE_S:
         return failed("clock", ClockWrong(f"{text}; more than {CLOCK_TOLERANCE_S} s are refused", fix=fix))
-    return Check(FindingState.WARN, "clock", text, fix, ClockWrong.code)
+    return warn("clock", text, fix, ClockWrong.code)
 
 
 def _seconds(off: float) -> str:

@@ -22,7 +22,7 @@ LINE_SHARE = 0.02
 SEGMENT_STEPS = (8, 12, 16, 20, 30, 40, 50)
 """How long segments may be, the best first. Within 50 steps honest ends of different machines lie near each other."""
 BYTES_A_MARKED_VALUE = 16
-"""Weights, step lengths, and two moments of Adam, in float32."""
+"""Weights, step lengths, and the two moments of Adam, in float32: at most, for most optimisers."""
 KEPT_ROUNDS = 2
 """Finished ones, of which members hold what they committed to. The coordinator draws when a round counts, and asks at
 once."""
@@ -55,18 +55,6 @@ def chance_of_check(trust: Trust, wished: float, segments: int, *, place_s: floa
     by_work = share_redone(trust, wished) * segments
     by_line = LINE_SHARE * round_s / place_s if place_s else math.inf
     return min(1.0, by_work, by_line)
-
-
-def checks_until_found(skipped: float, certainty: float) -> int:
-    """After how many checks one is found, that certainly, who skips work in this share of its segments."""
-    if not 0 < skipped <= 1 or not 0 < certainty < 1:
-        raise ValueError("shares lie between 0 and 1")
-    return 1 if skipped == 1 else math.ceil(math.log(1 - certainty) / math.log(1 - skipped))
-
-
-def rounds_until_found(skipped: float, certainty: float, chance: float) -> int:
-    """The same in rounds, in each of which it is checked with that chance."""
-    return checks_until_found(skipped * chance, certainty)
 
 
 @dataclass(frozen=True)

@@ -31,14 +31,14 @@ def row_differs(theirs: str, kind: str) -> bool:
     return kind == IN_ROWS and theirs != SCHEMAS[IN_ROWS]
 
 
-def check_schema(theirs: str, who: str, kind: str) -> None:
-    """Raise `VersionMismatch` when `who` (such as "the client") speaks other messages than this build in such jobs."""
+def check_schema(theirs: str, kind: str) -> None:
+    """Raise `VersionMismatch` when the client speaks other messages than this build in such jobs."""
     ours = SCHEMAS.get(kind)
     if theirs == ours:
         return
     cause = f"its messages are {theirs or 'older than their own hash'}, those of this side {ours}"
     raise VersionMismatch(
-        f"{who} runs another version of Axon",
+        "the client runs another version of Axon",
         cause=cause if ours else f"this side knows no jobs of the kind {kind!r}, only: {', '.join(SCHEMAS)}",
         fix="install the same version of Axon on both sides: pip install --upgrade axonp2p",
     )

@@ -13,7 +13,7 @@ from axonp2p.errors import (
     SwarmSplit,
     TrackerUnreachable,
 )
-from axonp2p.findings import Check, FindingState, failed, ok
+from axonp2p.findings import Check, failed, ok, warn
 from axonp2p.plain_text import mebibytes_text, plural
 from axonp2p.sandbox.walls.diagnosis import FIXED_BY
 from axonp2p.transport.clock_check import clock_checks
@@ -50,31 +50,27 @@ def _machine(machine: ClientMachineFacts) -> Iterable[Check]:
         yield ok("versions", f'{versions}; no torch, which only axon check needs (pip install "axonp2p[torch]")')
     elif missing:
         fix = f"pip install {' '.join(missing)}"
-        yield Check(FindingState.WARN, "versions", f"{versions}; missing: {', '.join(missing)}", fix)
+        yield warn("versions", f"{versions}; missing: {', '.join(missing)}", fix)
     else:
         yield ok("versions", versions)
     if machine.key_trouble:
         yield failed("key", KeyFileUnsafe(machine.key_trouble, fix=machine.key_fix))
     room = f"{mebibytes_text(machine.memory_mb)} memory, {mebibytes_text(machine.disk_free_mb)} free at {machine.home}"
     if machine.disk_free_mb < LITTLE_DISK_MB or machine.memory_mb < LITTLE_MEMORY_MB:
-        yield Check(
-            FindingState.WARN, "room", room, f"make room, or name another folder with --home (now {machine.home})"
-        )
+        yield warn("room", room, f"make room, or name another folder with --home (now {machine.home})")
     else:
         yield ok("room", room)
     if machine.sandbox_trouble:
         cause, _, fix = machine.sandbox_trouble.partition(FIXED_BY)
         text = f"none can be had, so this computer can submit jobs but not lend itself ({cause})"
-        yield Check(FindingState.WARN, "sandbox", text, fix, SandboxMissing.code)
+        yield warn("sandbox", text, fix, SandboxMissing.code)
     else:
         yield ok("sandbox", "a job can be locked up here")
 
 
 def _trackers(facts: ClientFacts) -> Iterable[Check]:
     if facts.settings_trouble and facts.dht.known and not facts.trackers:
-        yield Check(
-            FindingState.WARN, "trackers", f"{facts.settings_trouble}; the DHT alone is asked", facts.settings_fix
-        )
+        yield warn("trackers", f"{facts.settings_trouble}; the DHT alone is asked", facts.settings_fix)
     elif facts.settings_trouble:
         yield failed("trackers", SettingsError(facts.settings_trouble, fix=facts.settings_fix))
     answering = [tracker for tracker in facts.trackers if not tracker.trouble]
@@ -84,15 +80,13 @@ def _trackers(facts: ClientFacts) -> Iterable[Check]:
     for tracker in answering:
         if tracker.hindered:
             text = f"{tracker.name} answers, and says: {tracker.hindered}"
-            yield Check(FindingState.WARN, "trackers", text, "its operator: make room there, or axon-tracker check")
+            yield warn("trackers", text, "its operator: make room there, or axon-tracker check")
     for tracker in facts.trackers:
         if not tracker.trouble:
             continue
         if answering and not tracker.configured:
             text = f"{tracker.name}, which another tracker named, does not answer: {tracker.trouble}"
-            yield Check(
-                FindingState.WARN, "trackers", text, "nothing, if it was shut down: it is forgotten after a week"
-            )
+            yield warn("trackers", text, "nothing, if it was shut down: it is forgotten after a week")
         else:
             what = "answers, but not as a tracker should" if tracker.speaks else "does not answer"
             fix = tracker.fix or (_SAME_VERSION if tracker.speaks else _START_IT)
@@ -105,7 +99,7 @@ def _swarm(trackers: Sequence[ClientTrackerFacts]) -> Check:
         alive = max(tracker.alive for tracker in trackers)
         seen_by = "" if len(trackers) == 1 else f", the same at all {len(trackers)} trackers"
         if not alive:
-            return Check(FindingState.WARN, "swarm", "no peer is known to any tracker", "lend a machine: axon-peer run")
+            return warn("swarm", "no peer is known to any tracker", "lend a machine: axon-peer run")
         return ok("swarm", f"{plural(alive, 'peer')}{seen_by}")
     told = "; ".join(_group_text(group) for group in groups)
     return failed(
@@ -128,9 +122,7 @@ def _group_text(group: Sequence[ClientTrackerFacts]) -> str:
 
 def _ledger(logs: LogFacts) -> Iterable[Check]:
     if logs.trouble:
-        yield Check(
-            FindingState.WARN, "ledger", f"what was seen of the trackers' logs is lost: {logs.trouble}", logs.fix
-        )
+        yield warn("ledger", f"what was seen of the trackers' logs is lost: {logs.trouble}", logs.fix)
     for name, why in logs.false.items():
         fix = (
             f"believe its balances no more; the evidence is in {logs.kept}: show it to its operator, ask other trackers"
@@ -138,15 +130,11 @@ def _ledger(logs: LogFacts) -> Iterable[Check]:
         yield failed("ledger", LogForked(f"the log of tracker {name} is false: {why}", fix=fix))
     for name, why in logs.unproved.items():
         text = f"tracker {name} does not prove that its log continues what was seen of it: {why}"
-        yield Check(
-            FindingState.WARN, "ledger", text, "run this again; if it stays so, ask its operator for axon-tracker check"
-        )
+        yield warn("ledger", text, "run this again; if it stays so, ask its operator for axon-tracker check")
     for name, (before, after) in logs.anew.items():
         if after < before:
             text = f"tracker {name} began a new log of {after:,} entries; the one before had {before:,}"
-            yield Check(
-                FindingState.WARN, "ledger", text, "nothing, if it was restored: the others hand over what it lacks"
-            )
+            yield warn("ledger", text, "nothing, if it was restored: the others hand over what it lacks")
     if logs.entries and not (logs.false or logs.unproved):
         told = ", ".join(f"{name} ({entries:,})" for name, entries in logs.entries.items())
         yield ok("ledger", f"every log continues what was seen of it before: {told}")
@@ -154,16 +142,14 @@ def _ledger(logs: LogFacts) -> Iterable[Check]:
 
 def _dht(dht: DhtFacts, trackers: Sequence[ClientTrackerFacts]) -> Iterable[Check]:
     if not dht.wanted:
-        yield Check(
-            FindingState.WARN, "dht", "switched off: nothing is found once every tracker is dead", "[client] dht = true"
-        )
+        yield warn("dht", "switched off: nothing is found once every tracker is dead", "[client] dht = true")
     elif dht.trouble:
         yield failed("dht", DhtSilent(dht.trouble, fix="leave UDP sockets to this program"))
     elif not dht.known:
         if any(tracker.alive for tracker in trackers):
             text = "no peer is a DHT node that others can reach, yet: nothing is found once every tracker is dead"
             fix = "wait half a minute where peers have just come; else, on a peer: [peer] dht = true, and let UDP in"
-            yield Check(FindingState.WARN, "dht", text, fix)
+            yield warn("dht", text, fix)
         else:
             yield ok("dht", "no node is known yet")
     elif not dht.answering:

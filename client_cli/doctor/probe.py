@@ -9,6 +9,7 @@ import random
 import shutil
 import sys
 from collections.abc import Iterable, Sequence
+from contextlib import AsyncExitStack
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
@@ -17,9 +18,12 @@ import psutil
 import axonp2p
 from axonp2p.client.discovery.trackers import dial_policy, nobody_known, which_trackers
 from axonp2p.clock import Clock
-from axonp2p.errors import AxonError, KeyFileUnsafe, SettingsError, Unreachable
+from axonp2p.errors import AxonError, KeyFileUnsafe, MalformedMessage, SettingsError, Unreachable
 from axonp2p.identity.key_file import load_or_create_key
 from axonp2p.identity.keys import PrivateKey
+from axonp2p.identity.peer_id import PeerId, short
+from axonp2p.ledger.log_watch import FILE, keep_watched, look_at_logs, read_watched
+from axonp2p.ledger.watched_logs import WatchedLogs
 from axonp2p.peers.capability import Need, as_map
 from axonp2p.peers.rtt import PingTarget, measure
 from axonp2p.sandbox.walls.diagnosis import LINUX_ONLY
@@ -36,8 +40,7 @@ from axonp2p.transport.address import PinnedAddress, split_host_port
 from axonp2p.transport.dial_policy import DialPolicy
 from axonp2p.transport.http.http_caller import HttpCaller
 from client_cli.doctor.checks import groups_of
-from client_cli.doctor.facts import ClientFacts, ClientMachineFacts, ClientTrackerFacts, DhtFacts
-from client_cli.doctor.look_logs import look_at_logs_of
+from client_cli.doctor.facts import ClientFacts, ClientMachineFacts, ClientTrackerFacts, DhtFacts, LogFacts
 
 LIBRARIES = ("torch", "numpy", "safetensors", "aiohttp", "kademlia")
 LOOK_AGAIN_AFTER_S = 3.0
@@ -207,3 +210,34 @@ def _sandbox_trouble() -> str:
     from axonp2p.sandbox.child import why_no_sandbox
 
     return why_no_sandbox()
+
+
+async def look_at_logs_of(home: Path, addresses: Sequence[str]) -> LogFacts:
+    """Ask the trackers at these addresses, and keep what was seen in `home`."""
+    kept, trouble, fix = str(home / FILE), "", ""
+    try:
+        watched = await asyncio.to_thread(read_watched, home)
+    except MalformedMessage as error:
+        watched, trouble, fix = WatchedLogs(), error.message, error.fix
+    pinned = [PinnedAddress.parse(address) for address in addresses]
+    async with AsyncExitStack() as stack:
+        lines = [await stack.enter_async_context(line_to(address)) for address in pinned]
+        looked = await look_at_logs(lines, watched)
+    if not trouble:  # else the damaged file stays, for whoever wants to read it
+        await asyncio.to_thread(keep_watched, home, watched)
+    facts = LogFacts(trouble=trouble, fix=fix, kept=kept)
+    names: dict[PeerId, str] = {}
+    for address, one in zip(pinned, looked, strict=True):
+        if one.head is None:
+            facts.unproved[address.host_port] = one.trouble
+            continue
+        names[one.head.tracker] = address.host_port
+        facts.entries[address.host_port] = one.head.size
+        if one.unproved:
+            facts.unproved[address.host_port] = one.unproved
+        if one.began_anew:
+            facts.anew[address.host_port] = (one.began_anew.size, one.head.size)
+    for convicted in watched.convicted:
+        name = f"{names.get(convicted.tracker, 'that is silent now')} ({short(convicted.tracker)})"
+        facts.false[name] = convicted.why
+    return facts

@@ -7,7 +7,7 @@ import math
 import time
 
 from axonp2p.client.hosted.hosted_mark import is_at_work
-from axonp2p.client.storage.event_tail import EventTail
+from axonp2p.client.storage.event_feed import EventTail
 from axonp2p.client.storage.job_store import JobFolder
 from axonp2p.jobs.lifecycle import is_over
 from client_cli.report.folding import fold

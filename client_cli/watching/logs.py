@@ -12,7 +12,7 @@ from pathlib import Path
 
 from axonp2p.client.events.events import Event
 from axonp2p.client.storage.arriving_files import files_below
-from axonp2p.client.storage.event_tail import EventTail
+from axonp2p.client.storage.event_feed import EventTail
 from axonp2p.client.storage.job_store import JobFolder
 from axonp2p.console import printable
 from axonp2p.kinds.run.events import CopyBegun, CopyRetried, SpeculativeCopy

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from contextlib import ExitStack
 
 from axonp2p.client.events.events import Event, JobFinished
-from axonp2p.client.storage.event_tail import EventTail
+from axonp2p.client.storage.event_feed import EventTail
 from axonp2p.client.storage.job_store import JobFolder
 from axonp2p.errors import JobFailed
 from axonp2p.jobs.lifecycle import JobState

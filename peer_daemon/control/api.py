@@ -6,6 +6,7 @@ import asyncio
 import math
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
+from typing import Protocol
 
 import msgspec
 from aiohttp import web
@@ -14,8 +15,40 @@ from aiohttp_sse import EventSourceResponse
 from axonp2p.errors import Busy, MalformedMessage
 from axonp2p.logs import get_logger
 from peer_daemon.control.json_door import Handler, errors_as_json, json_reply, read_json
-from peer_daemon.control.status import LimitsAsked, PauseAsked
-from peer_daemon.control.steering import Steering
+from peer_daemon.control.status import HistoryTold, LimitsAsked, PauseAsked, Status
+
+
+class Steering(Protocol):
+    """All of these answer an owner, so they may raise any `AxonError`: its cause and fix are told."""
+
+    def status(self) -> Status:
+        """As it is now; cheap, for it is asked every second."""
+        ...
+
+    async def pause(self, seconds: float | None) -> None:
+        """Stop working for so long, or until `resume`; running jobs are handed back."""
+        ...
+
+    async def finish(self) -> None:
+        """End the running rounds, then pause until `resume`."""
+        ...
+
+    async def resume(self) -> None:
+        """Work again."""
+        ...
+
+    async def change_limits(self, asked: LimitsAsked) -> None:
+        """Hold to these from now on, and after a restart."""
+        ...
+
+    async def history(self, since: float) -> HistoryTold:
+        """What was kept since then, Unix seconds."""
+        ...
+
+    async def changed(self, after: int) -> int:
+        """Wait until the number of changes of the status is more than `after`, and give it. It is never negative."""
+        ...
+
 
 log = get_logger(__name__)
 

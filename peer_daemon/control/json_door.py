@@ -52,9 +52,9 @@ async def read_json(request: web.Request, kind: type[T]) -> T:
         raise MalformedMessage("the body is not what this address takes", cause=str(error)) from error
 
 
-def json_reply(value: Any, status: int = 200) -> web.Response:
+def json_reply(value: Any) -> web.Response:
     """`value` as the answer."""
-    return _reply(msgspec.json.encode(value), status)
+    return _reply(msgspec.json.encode(value), 200)
 
 
 @web.middleware

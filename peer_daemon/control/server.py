@@ -6,12 +6,9 @@ from pathlib import Path
 
 from aiohttp import web
 
-from peer_daemon.control.api import add_api
+from peer_daemon.control.api import Steering, add_api
 from peer_daemon.control.json_door import errors_as_json
 from peer_daemon.control.socket_file import bound_socket, remove_socket
-from peer_daemon.control.steering import Steering
-
-__all__ = ["ControlDoor", "Steering", "add_api"]
 
 _CLOSE_S = 1.0
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from axonp2p.errors import KeyFileUnsafe, PortTaken, SandboxMissing, SettingsError, TrackerUnreachable
-from axonp2p.findings import Check, FindingState, failed, ok
+from axonp2p.findings import Check, FindingState, failed, ok, warn
 from axonp2p.jobs.kinds import KINDS
 from axonp2p.plain_text import plural
 from axonp2p.sandbox.attacks.attack import Tried
@@ -45,7 +45,7 @@ def _machine(machine: MachineFacts) -> Iterable[Check]:
     versions = ", ".join(f"{name} {version}" for name, version in machine.versions.items() if version)
     if missing:
         fix = f"pip install {' '.join(missing)}"
-        yield Check(FindingState.WARN, "versions", f"{versions}; missing: {', '.join(missing)}; few jobs fit then", fix)
+        yield warn("versions", f"{versions}; missing: {', '.join(missing)}; few jobs fit then", fix)
     else:
         yield ok("versions", versions)
     if machine.key.text:
@@ -61,9 +61,7 @@ def _machine(machine: MachineFacts) -> Iterable[Check]:
         text = f"{room}; no job begins below {mebibytes(machine.keep_disk_free_mb)}"
         yield Check(FindingState.FAIL, "room", text, fix)
     elif machine.memory_mb < LITTLE_MEMORY_MB:
-        yield Check(
-            FindingState.WARN, "room", f"{room}; few jobs fit into half of that", "axon-peer limits --memory SIZE"
-        )
+        yield warn("room", f"{room}; few jobs fit into half of that", "axon-peer limits --memory SIZE")
     else:
         yield ok("room", room)
 
@@ -82,7 +80,7 @@ def _contain(contain: ContainFacts, verbose: bool) -> Iterable[Check]:
         yield ok("landlock", f"a second wall around files, version {contain.landlock}")
     else:
         text = "this kernel has no Landlock; the sandbox's mounts and the filter of system calls are the only walls"
-        yield Check(FindingState.WARN, "landlock", text, _LANDLOCK)
+        yield warn("landlock", text, _LANDLOCK)
     yield ok("limits", contain.holds)
     if contain.no_idle:
         text = f"jobs cannot be put behind your programs: {contain.no_idle}"
@@ -148,7 +146,7 @@ def _ports(ports: PortFacts) -> Iterable[Check]:
         elif ports.reachable == "no":
             port = ports.listen.rpartition(":")[2]
             fix = f"forward TCP and UDP {port} on the router, and let them in: sudo ufw allow {port}"
-            yield Check(FindingState.WARN, "reachable", "others cannot call this peer, and it holds no relay yet", fix)
+            yield warn("reachable", "others cannot call this peer, and it holds no relay yet", fix)
         elif ports.reachable == "yes":
             yield ok("reachable", "others can call this peer")
         return
@@ -159,14 +157,12 @@ def _ports(ports: PortFacts) -> Iterable[Check]:
         yield failed("port", PortTaken(f"nothing can listen on {ports.listen}", cause=ports.tcp, fix=fix))
     elif ports.udp:
         text = f"UDP {ports.listen} is not to be had ({ports.udp}); the DHT node takes another port"
-        yield Check(
-            FindingState.WARN, "port", text, "end the program that has it, or choose another port for both: --listen"
-        )
+        yield warn("port", text, "end the program that has it, or choose another port for both: --listen")
     else:
         yield ok("port", f"{ports.listen} is free, TCP and UDP")
     if ports.page_port:
         text = f"{ports.page} is not to be had ({ports.page_port}); the status page takes another port"
-        yield Check(FindingState.WARN, "page", text, 'page = "127.0.0.1:PORT" in config.toml')
+        yield warn("page", text, 'page = "127.0.0.1:PORT" in config.toml')
     else:
         yield ok("page", f"{ports.page} is free" if ports.page else 'no status page is wanted (page = "")')
 
@@ -183,9 +179,7 @@ def _trackers(trackers: Sequence[TrackerFacts]) -> Iterable[Check]:
     for tracker in trackers:
         if tracker.trouble and answering and not tracker.configured:
             text = f"{tracker.name}, which another tracker named, does not answer: {tracker.trouble}"
-            yield Check(
-                FindingState.WARN, "trackers", text, "nothing, if it was shut down: it is forgotten after a week"
-            )
+            yield warn("trackers", text, "nothing, if it was shut down: it is forgotten after a week")
         elif tracker.trouble:
             gone = "there: axon-tracker run    or, when it is gone for good, take it out of config.toml"
             fix = tracker.fix or gone

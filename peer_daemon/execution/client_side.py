@@ -6,13 +6,16 @@ import asyncio
 from collections.abc import Awaitable, Callable
 
 from axonp2p.blobs.messages import BlobManifest, BlobPiece
-from axonp2p.errors import PeerMisbehaved, Refused
+from axonp2p.errors import PeerMisbehaved, Refused, Unreachable
 from axonp2p.jobs.messages import (
+    LOG_BYTES_A_SECOND,
+    MOST_LOG_NEWS,
     PART_BYTES,
     ClientMessage,
     EndLease,
     FetchLog,
     FollowLog,
+    LogNews,
     LogPart,
     ReceiptRefused,
     ReceiptSigned,
@@ -23,6 +26,7 @@ from axonp2p.jobs.messages import (
 )
 from axonp2p.ledger.receipt import DOUBLY_SIGNED_LIMIT, DoublySigned, Receipt
 from axonp2p.logs import get_logger
+from axonp2p.sandbox.log import harmless, without_a_broken_end
 from axonp2p.sandbox.messages import Control, ToWorkerMessage
 from axonp2p.transport.flow.in_time import in_time
 from axonp2p.transport.mesh.mesh import Mesh
@@ -31,10 +35,51 @@ from axonp2p.transport.sessions.session import Session
 from axonp2p.wire.codec import decode_as
 from peer_daemon.bundles.blob_side import BlobSide
 from peer_daemon.execution.lease_context import HOUSEHOLDS, LeaseContext, RunningWorker
-from peer_daemon.execution.log_follower import LogFollower
 from peer_daemon.execution.roster import read_roster
 from peer_daemon.execution.worker_credit import WorkerCredit
 from peer_daemon.lending.leases import LentSlot
+from peer_daemon.links.in_turn import InTurn
+
+LOOK_EVERY_S = 0.25
+_MOST_READ = MOST_LOG_NEWS // 3
+"""A byte that is replaced becomes three."""
+
+
+class LogFollower:
+    """One session's. Who writes faster than is sent goes on: what is no longer kept by then is left out."""
+
+    def __init__(self, session: Session, upload: InTurn, worker: RunningWorker) -> None:
+        self._session = session
+        self._upload = upload
+        self._worker = worker
+        self._following: asyncio.Task[None] | None = None
+
+    def follow(self, start: int) -> None:
+        """From that byte on; one that was followed before is followed no more."""
+        self.stop()
+        self._following = asyncio.create_task(self._follow(start))
+
+    def stop(self) -> None:
+        """Send nothing more."""
+        if self._following is not None:
+            self._following.cancel()
+
+    async def _follow(self, at: int) -> None:
+        while True:
+            start, written = self._worker.log_since(at, _MOST_READ)
+            written = without_a_broken_end(written)
+            if not written:
+                await asyncio.sleep(LOOK_EVERY_S)
+                continue
+            at = start + len(written)
+            text = harmless(written).encode()
+            await self._upload.bulk(self._session, len(text))
+            try:
+                await self._session.send(LogNews(start=start, end=at), text, bulk=True)
+            except Unreachable:
+                return  # the client is away: it asks anew when it is back
+            await asyncio.sleep(max(LOOK_EVERY_S, len(text) / LOG_BYTES_A_SECOND))
+
 
 log = get_logger(__name__)
 

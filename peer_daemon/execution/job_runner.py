@@ -29,6 +29,7 @@ from axonp2p.ledger.said import Said, sign_said
 from axonp2p.logs import get_logger
 from axonp2p.sandbox.child import Usage
 from axonp2p.sandbox.messages import BundleReady, FromMember, ToWorkerMessage
+from axonp2p.supervision import cancel_and_wait
 from axonp2p.transport.mesh.mesh import Mesh
 from axonp2p.transport.messages import LONGEST_TEXT
 from axonp2p.transport.sessions.session import Session
@@ -294,9 +295,7 @@ class JobRunner:
                 return self._stop_reason.result()
             return None if session.closed else "the token expired"
         finally:
-            lost.cancel()
-            client.cancel()
-            await asyncio.gather(client, lost, return_exceptions=True)
+            await cancel_and_wait(lost, client)
 
     async def _wait_for_client(self, session: Session, ending: asyncio.Task[None], until: float) -> None:
         """Until it has another session than this, or has been away for too long."""
@@ -311,9 +310,7 @@ class JobRunner:
 
     async def _clean_up(self, hearing: list[asyncio.Task[None]]) -> None:
         ending = [*hearing, self._handing_back] if self._handing_back else hearing
-        for task in ending:
-            task.cancel()
-        await asyncio.gather(*ending, return_exceptions=True)
+        await cancel_and_wait(*ending)
         await self.suspension.close()
         try:
             if self._worker is not None:

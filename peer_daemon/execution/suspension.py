@@ -8,6 +8,7 @@ from contextlib import asynccontextmanager
 from typing import Protocol
 
 from axonp2p.jobs.messages import WorkerPaused, WorkerResumed
+from axonp2p.supervision import cancel_and_wait
 from peer_daemon.links.client_line import ClientLine
 
 
@@ -98,9 +99,7 @@ class Suspension:
 
     async def close(self) -> None:
         """Tell nothing more."""
-        if self._telling is not None:
-            self._telling.cancel()
-            await asyncio.gather(self._telling, return_exceptions=True)
+        await cancel_and_wait(self._telling)
 
     def _tell(self) -> None:
         # Not awaited: a client that reads slowly must not keep its worker running.

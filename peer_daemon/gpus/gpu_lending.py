@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from axonp2p.findings import Check, FindingState, ok
+from axonp2p.findings import Check, FindingState, ok, warn
 from axonp2p.plain_text import mebibytes_text, plural
 from axonp2p.sandbox.gpu_access import missing_libraries, missing_nodes
 from peer_daemon.gpus.seen_gpus import SeenGpu, SeenGpus
@@ -85,7 +85,7 @@ def checks_of_gpus(seen: SeenGpus, *, allowed: bool, no_power_limit: str = "") -
     if lent and allowed:
         yield ok("gpu", f"{_named(lent)} (driver {seen.driver}), {plural(len(lent), 'job')} at a time: lent")
         if no_power_limit:
-            yield Check(FindingState.WARN, "gpu", no_power_limit, "sudo nvidia-smi -pl WATTS    (until the next start)")
+            yield warn("gpu", no_power_limit, "sudo nvidia-smi -pl WATTS    (until the next start)")
     elif lent:
         yield ok("gpu", f"{_named(lent)} (driver {seen.driver}): not lent, as you did not allow it: {ALLOW}")
     for other in seen.others:

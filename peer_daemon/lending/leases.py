@@ -288,7 +288,7 @@ class Leases:
             )
 
     def _token(self, ask: TakeLease, caller: TokenHolder, now: float) -> Token:
-        check_schema(ask.schema, "the client", ask.kind)
+        check_schema(ask.schema, ask.kind)
         signed: Signed[Token] = decode(ask.token, Signed[Token], Token.LIMIT + ENVELOPE_OVERHEAD)
         return check_token(
             signed,

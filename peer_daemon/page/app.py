@@ -15,9 +15,8 @@ from axonp2p.console import error_json
 from axonp2p.errors import PortTaken, Refused, SettingsError
 from axonp2p.transport.address import join_host_port
 from axonp2p.transport.http.own_page import LOOK
-from peer_daemon.control.api import add_api
+from peer_daemon.control.api import Steering, add_api
 from peer_daemon.control.status import HistoryTold, State, Status
-from peer_daemon.control.steering import Steering
 from peer_daemon.page.guard import HEADERS, TOKEN_HEADER, PageCaller, loopback, own_names, why_refused
 from peer_daemon.page.picture import DAY_S, tab_icon
 from peer_daemon.page.token import kept_token, write_address

@@ -1,4 +1,7 @@
-"""The first word about this peer and the sentence after it, alike in a terminal and on the page (pure)."""
+"""The first word about this peer and the sentence after it, alike in a terminal and on the page (pure).
+
+And what keeps the peer from being of use and does not pass by itself: said large on the page, with what mends it.
+"""
 
 from __future__ import annotations
 
@@ -37,3 +40,60 @@ def why_not_findable(status: Status) -> str:
     troubles = dict.fromkeys(tracker.trouble for tracker in status.network.trackers if tracker.trouble)
     told = f" ({'; '.join(troubles)})" if troubles else ""
     return f"no tracker and no DHT node has taken its announcement{told}"
+
+
+@dataclass(frozen=True)
+class Banner:
+    """`kind`: "bad" (no work can come) or "warn" (less work comes). `fix`: a command, or empty; `or_else`: in words."""
+
+    kind: str
+    title: str
+    text: str
+    fix: str
+    or_else: str = ""
+
+
+def banners(status: Status) -> list[Banner]:
+    """The worst first; empty as a rule."""
+    found = []
+    if status.state == "refused":
+        fix = headline(status).fix
+        found.append(
+            Banner(
+                "bad",
+                f"{'No sandbox: t' if status.why == 'no sandbox' else 'T'}his computer cannot run jobs",
+                "Strangers' code never runs here without a sandbox.",
+                fix or "axon-peer doctor",
+                "axon-peer doctor says what works and what does not." if fix else "It says what is missing.",
+            )
+        )
+    if not status.findable:
+        named = bool(status.network.trackers)
+        found.append(
+            Banner(
+                "bad",
+                "Not findable: nobody can send this peer work",
+                f"{_capital(why_not_findable(status))}. It tries again by itself.",
+                "axon-peer doctor" if named else "axon-peer run --tracker URL",
+                "Is this computer online?" if named else "URL is what axon-tracker run prints.",
+            )
+        )
+    elif status.network.reachable == "no" and not status.network.relays:
+        found.append(
+            Banner(
+                "warn",
+                "Unreachable: others cannot call this computer",
+                "It is announced, but calls from outside do not arrive, and no relay passes them on yet.",
+                "axon-peer doctor",
+                f"Most often the router has to forward port {_port(status.network.address)} (TCP and UDP) to it.",
+            )
+        )
+    return found
+
+
+def _capital(sentence: str) -> str:
+    return sentence[:1].upper() + sentence[1:]
+
+
+def _port(address: str) -> str:
+    return address.rpartition(":")[2] or "7071"

@@ -9,10 +9,10 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from axonp2p.plain_text import plural
 from peer_daemon.control.status import HistoryTold, Status
 from peer_daemon.page import picture, words
-from peer_daemon.page.banners import banners
-from peer_daemon.page.headline import headline
+from peer_daemon.page.headline import banners, headline
 
 if TYPE_CHECKING:
     from jinja2 import Template
@@ -40,7 +40,7 @@ def _template() -> Template:
         "duration": words.duration,
         "mebibytes": words.mebibytes,
         "credit": words.credit,
-        "counted": words.counted,
+        "counted": plural,
         "proof": words.proof,
         "arithmetic": words.arithmetic,
         "measured": words.measured,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from axonp2p.plain_text import mebibytes_text
+from axonp2p.plain_text import mebibytes_text, plural
 from peer_daemon.control.status import LogNow, State
 
 ABSENT = "-"
@@ -44,11 +44,6 @@ def credit(amount: float) -> str:
     return f"{amount:,.1f}" if amount < 10_000 else f"{amount:,.0f}"
 
 
-def counted(amount: int, one: str) -> str:
-    """Such as "1 job", "1,437 samples"."""
-    return f"{amount:,} {one}" if amount == 1 else f"{amount:,} {one}s"
-
-
 def arithmetic(flops: int) -> str:
     """Floating point operations, in the largest unit that leaves at least one."""
     for size, name in ((1e18, "EFLOP"), (1e15, "PFLOP"), (1e12, "TFLOP"), (1e9, "GFLOP")):
@@ -74,4 +69,4 @@ def proof(log: LogNow) -> str:
     if not log.proved:
         return "what was picked has not come there yet"
     picked = "one receipt that was picked is" if log.proved == 1 else f"{log.proved} receipts that were picked are"
-    return f"{picked} proved to be in its log of {counted(log.entries, 'receipt')}"
+    return f"{picked} proved to be in its log of {plural(log.entries, 'receipt')}"

@@ -10,7 +10,7 @@ from axonp2p.clock import Clock
 from axonp2p.errors import AxonError
 from axonp2p.identity.keys import PrivateKey
 from axonp2p.logs import get_logger
-from axonp2p.supervision import one_look
+from axonp2p.supervision import cancel_and_wait, one_look
 from axonp2p.transport.address import PinnedAddress
 from axonp2p.transport.relay.choice import RelayCandidate, RelayChoice
 from axonp2p.transport.relay.registration import Registration
@@ -72,9 +72,7 @@ class RelaySide:
                     async with asyncio.timeout(self._pause()):
                         await self._news.wait()
         finally:
-            for task in self._holding.values():
-                task.cancel()
-            await asyncio.gather(*self._holding.values(), return_exceptions=True)
+            await cancel_and_wait(*self._holding.values())
 
     def _change(self) -> None:
         now = self._clock.monotonic()

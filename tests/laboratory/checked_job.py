@@ -8,6 +8,7 @@ thousandths of the movement, up to a few hundredths (`shared/notes`: within 50 s
 from __future__ import annotations
 
 import hashlib
+import math
 import random
 import struct
 from collections import Counter
@@ -222,3 +223,15 @@ class CheckedJob:
 def _mark(leg: int, step: int, weights: Vector, name: str) -> Mark:
     named = hashlib.sha256(name.encode()).digest()
     return Mark(leg=leg, step=step, name=named, size=100, sketch=struct.pack("<32d", *weights), memory=[])
+
+
+def checks_until_found(skipped: float, certainty: float) -> int:
+    """After how many checks one is found, that certainly, who skips work in this share of its segments."""
+    if not 0 < skipped <= 1 or not 0 < certainty < 1:
+        raise ValueError("shares lie between 0 and 1")
+    return 1 if skipped == 1 else math.ceil(math.log(1 - certainty) / math.log(1 - skipped))
+
+
+def rounds_until_found(skipped: float, certainty: float, chance: float) -> int:
+    """The same in rounds, in each of which it is checked with that chance."""
+    return checks_until_found(skipped * chance, certainty)

@@ -8,8 +8,10 @@ import torch
 from torch import Tensor
 
 from axonp2p.blobs.pieces import piece_count
-from axonp2p.tensors.coding import BYTES_A_VALUE, EXACT
+from axonp2p.tensors.coding import BYTES_A_VALUE, EXACT, Coding
+from axonp2p.tensors.dense import dense_bytes
 from axonp2p.tensors.encoding import decode, encode
+from axonp2p.tensors.sparse import kept_count, sparse_bytes
 from axonp2p.training.exchange.slices import slices
 from axonp2p.training.exchange.terms import parts
 from axonp2p.training.messages import AdoptState, AskPieces
@@ -205,3 +207,14 @@ def left_at_the_end(world: World, rank: int) -> Tensor:
         seen = [one.leftovers[rank] for _, one in sorted(attempts.items()) if rank in one.leftovers]
         left = seen[-1] if seen else torch.zeros(0)
     return left if len(left) else torch.zeros(parameters)
+
+
+_HEAD_BYTES = 8
+
+
+def encoded_bytes(count: int, coding: Coding) -> int:
+    """How long the payload of `count` values is; with a density below 1, about. It is never longer than with 1."""
+    all_of_them = _HEAD_BYTES + dense_bytes(count, coding.bits)
+    if coding.density == 1:
+        return all_of_them
+    return min(all_of_them, _HEAD_BYTES + sparse_bytes(count, kept_count(count, coding.density), coding.bits))

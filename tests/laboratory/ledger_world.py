@@ -7,17 +7,19 @@ from __future__ import annotations
 
 import asyncio
 import sqlite3
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
 from axonp2p.errors import AxonError, Refused
 from axonp2p.identity.key_file import load_or_create_key
+from axonp2p.identity.peer_id import PeerId
+from axonp2p.ledger.balances import Balance, BalanceSums
 from axonp2p.ledger.ledger_client import RECEIPTS_PATH, VOIDINGS_PATH
 from axonp2p.ledger.log_client import CONSISTENCY_PATH, ENTRIES_PATH, EVIDENCE_PATH, HEADS_PATH, LEAVES_PATH
 from axonp2p.ledger.log_messages import HeadsTold
-from axonp2p.ledger.receipt import Balances, BalancesAsked, DoublySigned, ReceiptsKept
+from axonp2p.ledger.receipt import Balances, BalancesAsked, DoublySigned, Receipt, ReceiptsKept
 from axonp2p.ledger.voiding import VoidingHandedIn, VoidingKept
 from axonp2p.settings import TrackerSettings
 from axonp2p.wire.codec import Message, decode_as, encode
@@ -171,3 +173,11 @@ def cut(one: Ledger, other: Ledger) -> None:
     """They do not reach each other any more."""
     one.reaches.pop(other.home.name, None)
     other.reaches.pop(one.home.name, None)
+
+
+def fold(receipts: Iterable[Receipt]) -> dict[PeerId, Balance]:
+    """The balance of every key in `receipts`, each of which counts and stands there once."""
+    books = BalanceSums()
+    for receipt in receipts:
+        books.add(receipt.client, receipt.peer, receipt.flops)
+    return {balance.key: balance for balance in books.largest(2 * books.receipts)}

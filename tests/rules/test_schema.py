@@ -78,13 +78,13 @@ def test_an_optional_field_changes_no_hash(script: ModuleType) -> None:
 
 def test_a_refusal_names_both_versions() -> None:
     with pytest.raises(VersionMismatch) as caught:
-        check_schema("0" * 16, "the client", "train")
+        check_schema("0" * 16, "train")
     assert "0" * 16 in caught.value.cause
     assert SCHEMAS["train"] in caught.value.cause
     with pytest.raises(VersionMismatch) as caught:
-        check_schema("0" * 16, "the client", "fold")
+        check_schema("0" * 16, "fold")
     assert "knows no jobs of the kind 'fold', only: train" in caught.value.cause
-    check_schema(SCHEMAS["train"], "the client", "train")
+    check_schema(SCHEMAS["train"], "train")
 
 
 def test_a_row_tells_of_the_one_kind_that_it_has_room_for() -> None:

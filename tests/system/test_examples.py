@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import re
 import shutil
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -16,7 +15,6 @@ from axonp2p.errors import IndexUnreachable
 from axonp2p.kinds.train.events import RoundFinished
 from axonp2p.sandbox.child import why_no_sandbox
 from axonp2p.training.trainer.weights import load
-from tests.system.processes import Processes
 from tests.system.small_job import write_job
 
 EXAMPLES = Path(__file__).parent.parent.parent / "examples"
@@ -39,43 +37,31 @@ def shortened(source: Path, folder: Path, **numbers: int) -> Path:
     return folder
 
 
-def test_text_learns_what_source_code_looks_like(tmp_path: Path) -> None:
-    folder = shortened(EXAMPLES / "text", tmp_path / "text", peers=2, rounds=3, steps=5, batch=4)
-    with Processes(tmp_path) as processes:
-        processes.start_peers("otter", "heron")
-        with axonp2p.Swarm(trackers=[processes.tracker], home=tmp_path / "client") as swarm:
-            job = swarm.submit(folder)
-            rounds = [event for event in job.events() if isinstance(event, RoundFinished)]
-            weights = job.fetch()
+def test_text_learns_what_source_code_looks_like(swarm: axonp2p.Swarm, tmp_path: Path) -> None:
+    job = swarm.submit(shortened(EXAMPLES / "text", tmp_path / "text", peers=2, rounds=3, steps=5, batch=4))
+    rounds = [event for event in job.events() if isinstance(event, RoundFinished)]
+    weights = job.fetch()
     losses = [event.metrics["loss"] for event in rounds]
     assert len(losses) == 3
     assert losses[-1] < losses[0] < 5.6  # ln 256 = 5.55: what knowing nothing costs
     assert 900_000 < sum(tensor.numel() for tensor in weights.values()) < 1_200_000
 
 
-@pytest.fixture(scope="module")
-def two_peers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Processes]:
-    with Processes(tmp_path_factory.mktemp("processes")) as processes:
-        processes.start_peers("otter", "heron")
-        yield processes
-
-
-def trained(processes: Processes, folder: Path, home: Path) -> tuple[list[RoundFinished], dict[str, Tensor]]:
+def trained(swarm: axonp2p.Swarm, folder: Path) -> tuple[list[RoundFinished], dict[str, Tensor]]:
     """Its rounds, and the weights. The packages come from the index; without one the test is skipped."""
-    with axonp2p.Swarm(trackers=[processes.tracker], home=home) as swarm:
-        job = swarm.submit(folder)
-        try:
-            seen = list(job.events())
-        except IndexUnreachable as error:
-            pytest.skip(error.message)
-        return [event for event in seen if isinstance(event, RoundFinished)], job.fetch()
+    job = swarm.submit(folder)
+    try:
+        seen = list(job.events())
+    except IndexUnreachable as error:
+        pytest.skip(error.message)
+    return [event for event in seen if isinstance(event, RoundFinished)], job.fetch()
 
 
 @pytest.mark.slow
 @pytest.mark.timeout(900)
-def test_transformers_come_along_with_the_job(two_peers: Processes, tmp_path: Path) -> None:
+def test_transformers_come_along_with_the_job(swarm: axonp2p.Swarm, tmp_path: Path) -> None:
     folder = shortened(EXAMPLES / "transformers", tmp_path / "job", peers=2, rounds=2, steps=5, batch=4)
-    rounds, weights = trained(two_peers, folder, tmp_path / "client")
+    rounds, weights = trained(swarm, folder)
     losses = [event.metrics["loss"] for event in rounds]
     assert len(losses) == 2
     assert losses[1] < losses[0] < 5.6
@@ -123,28 +109,25 @@ Task = axonp2p.tasks.from_lightning(Line, data=data)
 
 @pytest.mark.slow
 @pytest.mark.timeout(900)
-def test_lightning_comes_along_with_the_job(two_peers: Processes, tmp_path: Path) -> None:
+def test_lightning_comes_along_with_the_job(swarm: axonp2p.Swarm, tmp_path: Path) -> None:
     folder = write_job(tmp_path / "job", peers=2, least=2, rounds=3, task=LIGHTNING)
     text = (folder / "job.toml").read_text().replace('"800 MB"', '"1200 MB"')
     (folder / "job.toml").write_text(f'{text}[packages]\ninstall = ["lightning"]\n')
-    rounds, weights = trained(two_peers, folder, tmp_path / "client")
+    rounds, weights = trained(swarm, folder)
     losses = [event.metrics["val_loss"] for event in rounds]
     assert losses[-1] < losses[0] / 2
     assert sorted(weights) == ["net.bias", "net.weight"]
 
 
-def test_lora_sends_its_adapters_only_and_gives_the_whole_model(tmp_path: Path) -> None:
-    with Processes(tmp_path) as processes:
-        processes.start_peers("otter", "heron")
-        with axonp2p.Swarm(trackers=[processes.tracker], home=tmp_path / "client") as swarm:
-            job = swarm.submit(shortened(EXAMPLES / "lora", tmp_path / "lora", peers=2, rounds=6))
-            sizes, rounds = set(), []
-            for event in job.events():
-                if isinstance(event, RoundFinished):
-                    rounds.append(event)
-                    with contextlib.suppress(FileNotFoundError):  # an older one may go just now
-                        sizes |= {file.stat().st_size for file in job.folder.glob("states/0*.safetensors")}
-            weights = job.fetch()
+def test_lora_sends_its_adapters_only_and_gives_the_whole_model(swarm: axonp2p.Swarm, tmp_path: Path) -> None:
+    job = swarm.submit(shortened(EXAMPLES / "lora", tmp_path / "lora", peers=2, rounds=6))
+    sizes, rounds = set(), []
+    for event in job.events():
+        if isinstance(event, RoundFinished):
+            rounds.append(event)
+            with contextlib.suppress(FileNotFoundError):  # an older one may go just now
+                sizes |= {file.stat().st_size for file in job.folder.glob("states/0*.safetensors")}
+    weights = job.fetch()
     base = load(EXAMPLES / "lora" / "base.safetensors")
     assert rounds[-1].metrics["accuracy"] > 0.6  # untrained it reads one turned digit in ten
     assert max(sizes) < 2 * 4 * 2_344 + 4096, "weights and momentum of 2,344 parameters"

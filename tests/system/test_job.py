@@ -36,12 +36,6 @@ def processes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Processes]:
         yield running
 
 
-@pytest.fixture
-def swarm(processes: Processes, tmp_path: Path) -> Iterator[axonp2p.Swarm]:
-    with axonp2p.Swarm(trackers=[processes.tracker], home=tmp_path / "client") as swarm:
-        yield swarm
-
-
 def until(job: Job, round: int) -> list[Event]:
     """Follow the job until that many rounds are finished."""
     seen = []

@@ -179,39 +179,37 @@ def undisturbed_weights(client: Client, source: Path) -> str:
     pytest.fail("this machine is too busy to train a small job three times")
 
 
-def test_a_client_killed_at_twenty_moments_comes_to_the_same_weights(tmp_path: Path) -> None:
+def test_a_client_killed_at_twenty_moments_comes_to_the_same_weights(processes: Processes, tmp_path: Path) -> None:
     chance = random.Random(6)
     source = write(tmp_path / "line")
-    with Processes(tmp_path) as processes:
-        processes.start_peers("otter", "heron")
-        expected = undisturbed_weights(Client(tmp_path / "calm", processes.tracker), source)
-        shaken = Client(tmp_path / "shaken", processes.tracker)
-        kills, waited = 0, 0
-        while kills < MOMENTS or shaken.job():
-            job = shaken.job()
-            words = ("resume", job.path.name) if job else ("submit", str(source))
-            in_training = kills < MOMENTS and kills % 2 == 1
-            moment = chance.uniform(0, LATEST_IN_TRAINING_S if in_training else LATEST_S)
-            code = shaken.run(*words, kill_after=moment if kills < MOMENTS else None, in_training=in_training)
-            kills += code == -signal.SIGKILL
-            # The slot of a client that died while it hired may look taken for a moment.
-            assert code in (0, -signal.SIGKILL, NobodyFits.exit_code), shaken.said
-        compared = 0
-        for job in shaken.jobs():
-            events = the_books(job)
-            waited += sum(bool(event.waiting) for event in events if isinstance(event, StateFound))
-            assert len({peer.name for peer in job.read().peers}) == 2
-            if nobody_was_disturbed(events):
-                assert weights_of(job) == expected
-                until_paid(shaken, processes.tracker, job, 2 * ROUNDS)
-                compared += 1
-        # A client that was killed as it removed the states of a finished job leaves that to the next one.
-        assert shaken.run("submit", str(write(tmp_path / "next", rounds=2))) == 0, shaken.said
-        assert not list(shaken.home.glob("jobs/*/states/*"))
-        assert compared
-        assert waited > MOMENTS // 4  # the others were killed before they had come so far
-        for name in ("otter", "heron"):
-            assert "Traceback" not in processes.output(name)
+    expected = undisturbed_weights(Client(tmp_path / "calm", processes.tracker), source)
+    shaken = Client(tmp_path / "shaken", processes.tracker)
+    kills, waited = 0, 0
+    while kills < MOMENTS or shaken.job():
+        job = shaken.job()
+        words = ("resume", job.path.name) if job else ("submit", str(source))
+        in_training = kills < MOMENTS and kills % 2 == 1
+        moment = chance.uniform(0, LATEST_IN_TRAINING_S if in_training else LATEST_S)
+        code = shaken.run(*words, kill_after=moment if kills < MOMENTS else None, in_training=in_training)
+        kills += code == -signal.SIGKILL
+        # The slot of a client that died while it hired may look taken for a moment.
+        assert code in (0, -signal.SIGKILL, NobodyFits.exit_code), shaken.said
+    compared = 0
+    for job in shaken.jobs():
+        events = the_books(job)
+        waited += sum(bool(event.waiting) for event in events if isinstance(event, StateFound))
+        assert len({peer.name for peer in job.read().peers}) == 2
+        if nobody_was_disturbed(events):
+            assert weights_of(job) == expected
+            until_paid(shaken, processes.tracker, job, 2 * ROUNDS)
+            compared += 1
+    # A client that was killed as it removed the states of a finished job leaves that to the next one.
+    assert shaken.run("submit", str(write(tmp_path / "next", rounds=2))) == 0, shaken.said
+    assert not list(shaken.home.glob("jobs/*/states/*"))
+    assert compared
+    assert waited > MOMENTS // 4  # the others were killed before they had come so far
+    for name in ("otter", "heron"):
+        assert "Traceback" not in processes.output(name)
 
 
 def test_when_everything_dies_at_once_no_round_in_the_books_is_trained_twice(tmp_path: Path) -> None:
@@ -242,43 +240,39 @@ def test_when_everything_dies_at_once_no_round_in_the_books_is_trained_twice(tmp
         until_paid(client, processes.tracker, job, 2 * 30)
 
 
-def test_a_job_that_was_killed_at_its_very_end_keeps_no_slot_from_the_next(tmp_path: Path) -> None:
-    with Processes(tmp_path) as processes:
-        processes.start_peers("otter", "heron")
-        client = Client(tmp_path / "client", processes.tracker)
-        with client.running("submit", str(write(tmp_path / "line", rounds=1000))) as program:
-            job = until_there(client)
-            until(job, 3)
-            program.kill()  # its peers wait for five minutes
-            program.wait()
-        job.write(msgspec.structs.replace(job.read(), state=JobState.FINISHED))
-        assert client.run("submit", str(write(tmp_path / "next", rounds=2))) == 0, client.said
-        assert not job.leases.exists()
-        assert not job.states.exists()
+def test_a_job_killed_at_its_very_end_keeps_no_slot_from_the_next(processes: Processes, tmp_path: Path) -> None:
+    client = Client(tmp_path / "client", processes.tracker)
+    with client.running("submit", str(write(tmp_path / "line", rounds=1000))) as program:
+        job = until_there(client)
+        until(job, 3)
+        program.kill()  # its peers wait for five minutes
+        program.wait()
+    job.write(msgspec.structs.replace(job.read(), state=JobState.FINISHED))
+    assert client.run("submit", str(write(tmp_path / "next", rounds=2))) == 0, client.said
+    assert not job.leases.exists()
+    assert not job.states.exists()
 
 
-def test_a_job_is_paused_and_cancelled_from_another_terminal(tmp_path: Path) -> None:
+def test_a_job_is_paused_and_cancelled_from_another_terminal(processes: Processes, tmp_path: Path) -> None:
     source = write(tmp_path / "line", rounds=1000)
-    with Processes(tmp_path) as processes:
-        processes.start_peers("otter", "heron")
-        client = Client(tmp_path / "client", processes.tracker)
-        with client.running("submit", str(source)) as program:
-            job = until_there(client)
-            until(job, 3)
-            assert client.run("pause", job.path.name) == 0, client.said
-            assert program.wait(10) == 130
-        left = job.read()
-        assert left.state is JobState.PAUSED
-        assert left.round == left.kept_round >= 3
-        assert f"Paused {left.id} after {left.round} rounds." in client.said
-        with client.running("resume", job.path.name) as program:
-            until(job, left.round + 3)
-            program.kill()  # now its peers wait for it
-            program.wait()
-            assert client.run("cancel", job.path.name, "--json") == 0, client.said
-        assert json.loads(client.said)["state"] == "cancelled"
-        # And do so no more: at once there is room for another.
-        assert client.run("submit", str(write(tmp_path / "next", rounds=2))) == 0, client.said
+    client = Client(tmp_path / "client", processes.tracker)
+    with client.running("submit", str(source)) as program:
+        job = until_there(client)
+        until(job, 3)
+        assert client.run("pause", job.path.name) == 0, client.said
+        assert program.wait(10) == 130
+    left = job.read()
+    assert left.state is JobState.PAUSED
+    assert left.round == left.kept_round >= 3
+    assert f"Paused {left.id} after {left.round} rounds." in client.said
+    with client.running("resume", job.path.name) as program:
+        until(job, left.round + 3)
+        program.kill()  # now its peers wait for it
+        program.wait()
+        assert client.run("cancel", job.path.name, "--json") == 0, client.said
+    assert json.loads(client.said)["state"] == "cancelled"
+    # And do so no more: at once there is room for another.
+    assert client.run("submit", str(write(tmp_path / "next", rounds=2))) == 0, client.said
 
 
 def test_a_job_with_too_few_peers_waits_for_others_and_keeps_what_it_has(tmp_path: Path) -> None:

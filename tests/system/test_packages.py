@@ -7,7 +7,6 @@ import random
 import subprocess
 import sys
 import textwrap
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -20,7 +19,6 @@ from tests.laboratory.wheel_files import write_wheel
 from tests.system.processes import Processes
 from tests.system.small_job import TASK, write_job
 
-PEERS = ("heron", "lynx")
 GULL = b"""
     def cry():
         return "kee-ow"
@@ -31,19 +29,6 @@ pytestmark = [
     pytest.mark.timeout(600),
     pytest.mark.skipif(bool(why_no_sandbox()), reason="no bubblewrap here"),
 ]
-
-
-@pytest.fixture(scope="module")
-def processes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Processes]:
-    with Processes(tmp_path_factory.mktemp("processes")) as running:
-        running.start_peers(*PEERS)
-        yield running
-
-
-@pytest.fixture
-def swarm(processes: Processes, tmp_path: Path) -> Iterator[axonp2p.Swarm]:
-    with axonp2p.Swarm(trackers=[processes.tracker], home=tmp_path / "client") as swarm:
-        yield swarm
 
 
 @pytest.fixture

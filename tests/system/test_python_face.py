@@ -9,7 +9,6 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -29,13 +28,6 @@ pytestmark = [
 ]
 
 SCRIPT = Path(__file__).parent.parent.parent / "examples" / "script" / "two_moons.py"
-
-
-@pytest.fixture(scope="module")
-def processes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Processes]:
-    with Processes(tmp_path_factory.mktemp("processes")) as running:
-        running.start_peers("otter", "heron")
-        yield running
 
 
 def typed(processes: Processes, home: Path, *words: str) -> tuple[list[str], dict[str, str]]:

@@ -43,12 +43,6 @@ def processes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Processes]:
         yield running
 
 
-@pytest.fixture
-def swarm(processes: Processes, tmp_path: Path) -> Iterator[axonp2p.Swarm]:
-    with axonp2p.Swarm(trackers=[processes.tracker], home=tmp_path / "client") as swarm:
-        yield swarm
-
-
 def write(folder: Path, program: str, *, copies: int = 8, peers: int = 4, lines: str = "") -> Path:
     """A job that runs this program; `lines` are more of its section."""
     folder.mkdir()

@@ -204,7 +204,7 @@ async def test_everything_goes_by_keyboard_and_the_focus_is_never_lost(visit: Op
 
 async def test_limits_that_cannot_be_are_explained_and_stay_in_the_field(visit: Open) -> None:
     async with visit("ready") as one:
-        cores = one.tab.get_by_label("Cores for each job")
+        cores = one.tab.get_by_label("Cores for each job", exact=True)
         await cores.evaluate("field => field.max = 99")
         await cores.fill("9")
         await one.steering.turn("elsewhere", sentence="something else")
@@ -230,7 +230,7 @@ async def test_without_the_token_it_only_shows(visit: Open) -> None:
         await expect(one.tab.get_by_text("This page only shows.")).to_be_visible()
         for button in await one.tab.get_by_role("button").all():
             await expect(button).to_be_disabled()
-        await expect(one.tab.get_by_label("Cores for each job")).to_be_disabled()
+        await expect(one.tab.get_by_label("Cores for each job", exact=True)).to_be_disabled()
 
 
 async def test_a_wrong_token_is_refused_and_forgotten(visit: Open) -> None:

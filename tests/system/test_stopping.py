@@ -6,7 +6,6 @@ import json
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -36,19 +35,6 @@ PATIENCE_S = 120.0
 MANY = 400
 FIRST_IS_BEST = '\nbest = "max error"\n'
 """Its error falls from round to round, so by this the first round is the best."""
-
-
-@pytest.fixture(scope="module")
-def processes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Processes]:
-    with Processes(tmp_path_factory.mktemp("processes")) as running:
-        running.start_peers("otter", "heron")
-        yield running
-
-
-@pytest.fixture
-def swarm(processes: Processes, tmp_path: Path) -> Iterator[axonp2p.Swarm]:
-    with axonp2p.Swarm(trackers=[processes.tracker], home=tmp_path / "client") as swarm:
-        yield swarm
 
 
 def until(job: Job, round: int) -> None:

@@ -22,7 +22,6 @@ import pytest
 
 from axonp2p.errors import AxonError, Busy, StaleRow
 from axonp2p.identity.keys import PrivateKey
-from axonp2p.ledger.balances import fold
 from axonp2p.ledger.ledger_client import balances, hand_in
 from axonp2p.ledger.log_watch import look_at_logs
 from axonp2p.ledger.receipt import MOST_RECEIPTS, DoublySigned, open_doubly_signed
@@ -37,6 +36,7 @@ from axonp2p.transport.address import PinnedAddress
 from axonp2p.transport.http.http_caller import HttpCaller
 from axonp2p.wire.envelope import Signed, open_signed, sign
 from tests.fakes import make_receipt, make_row, sign_both
+from tests.laboratory.ledger_world import fold
 from tracker.log.maintenance import check_home
 
 T = TypeVar("T")

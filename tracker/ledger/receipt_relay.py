@@ -19,7 +19,7 @@ from axonp2p.ledger.ledger_client import hand_in, hand_in_voiding
 from axonp2p.ledger.receipt import MOST_RECEIPTS
 from axonp2p.ledger.receipt_batch import receipt_batch_of
 from axonp2p.logs import get_logger
-from axonp2p.supervision import one_look
+from axonp2p.supervision import cancel_and_wait, one_look
 from axonp2p.transport.http.http_caller import HttpCaller
 from tracker.ledger.foreign_tokens import token_of
 from tracker.ledger.voidings import handed_in_again
@@ -82,9 +82,7 @@ class ReceiptRelay:
                         self._at_work[other.tracker] = asyncio.create_task(self._tell(other), name="receipt relay")
                 self._at_work = {tracker: task for tracker, task in self._at_work.items() if not task.done()}
         finally:
-            for task in self._at_work.values():
-                task.cancel()
-            await asyncio.gather(*self._at_work.values(), return_exceptions=True)
+            await cancel_and_wait(*self._at_work.values())
 
     async def _wait_for_news(self) -> None:
         try:

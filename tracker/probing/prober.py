@@ -16,7 +16,7 @@ from axonp2p.clock import Clock
 from axonp2p.errors import AxonError, MalformedMessage, Refused
 from axonp2p.identity.peer_id import PeerId, short
 from axonp2p.logs import get_logger
-from axonp2p.supervision import alone
+from axonp2p.supervision import alone, cancel_and_wait
 from axonp2p.table.records import Report, ReportHeard, Row
 from axonp2p.table.tracker_client import REPORT_PATH
 from axonp2p.transport.address import plain_address, source_of
@@ -64,9 +64,7 @@ class Prober:
 
     async def stop(self) -> None:
         """Give up what is being called."""
-        for task in self._tasks:
-            task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await cancel_and_wait(*self._tasks)
 
     def first_look(self, row: Row, source: str) -> bool | None:
         """Whether a peer that announced itself from this IP address can be called; None until it is known."""

@@ -16,7 +16,7 @@ from axonp2p.clock import Clock
 from axonp2p.errors import AxonError, Busy, PeerMisbehaved, Refused, SettingsError
 from axonp2p.identity.peer_id import PeerId, short
 from axonp2p.logs import get_logger
-from axonp2p.supervision import one_look
+from axonp2p.supervision import cancel_and_wait, one_look
 from axonp2p.table.records import KnownTrackers, Vouching
 from axonp2p.transport.dial_policy import DialPolicy
 from axonp2p.wire.envelope import Signed
@@ -97,9 +97,7 @@ class Synchronisation:
                         self._pull_from_one()
                 await asyncio.sleep(PUSH_EVERY_S * self._chance.uniform(0.9, 1.1))
         finally:
-            for task in self._tasks.values():
-                task.cancel()
-            await asyncio.gather(*self._tasks.values(), return_exceptions=True)
+            await cancel_and_wait(*self._tasks.values())
             for line in self.lines.values():
                 await line.close()
 

@@ -16,7 +16,7 @@ ROWS_DRAWN = 5 * MOST_CONTACTS
 """From so many rows the contacts are chosen."""
 
 
-def contacts_of(rows: Iterable[Row], most: int = MOST_CONTACTS) -> list[str]:
+def contacts_of(rows: Iterable[Row]) -> list[str]:
     """HOST:PORT (UDP) of the nodes that these rows name, one a peer; the first of each /16 (IPv6: /32) first."""
     first: dict[str, str] = {}
     others: list[str] = []
@@ -29,7 +29,7 @@ def contacts_of(rows: Iterable[Row], most: int = MOST_CONTACTS) -> list[str]:
             contact = join_host_port(host, row.dht)
             if first.setdefault(network, contact) != contact:
                 others.append(contact)
-    return list(dict.fromkeys([*first.values(), *others]))[:most]
+    return list(dict.fromkeys([*first.values(), *others]))[:MOST_CONTACTS]
 
 
 def _host(address: str) -> str:

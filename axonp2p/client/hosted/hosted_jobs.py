@@ -14,7 +14,7 @@ from axonp2p.client.hosted.hosted_mark import HostedMark, OtherHost, read_mark, 
 from axonp2p.client.hosted.hosts import FoundJob, FoundJobs, find_jobs
 from axonp2p.client.hosted.second_host import go_over, is_gone, leave_former, let_copy_go, look_at_copy, without_host
 from axonp2p.client.leasing.hiring import Means
-from axonp2p.client.storage.event_tail import EventTail
+from axonp2p.client.storage.event_feed import EventTail
 from axonp2p.client.storage.job_names import several
 from axonp2p.client.storage.job_record import JobRecord
 from axonp2p.client.storage.job_store import JobFolder, JobStore
@@ -93,7 +93,7 @@ class ClientHostedJobs:
                 if fetched:
                     await line.tell(folder.path.name, "fetched")
         except (Unreachable, Refused, PeerMisbehaved) as error:
-            fix = await self._fix_of(folder, error, result=result)
+            fix = await self._fix_without_host(folder, error, result=result)
             raise type(error)(error.message, cause=error.cause, fix=fix) from error
         if fetched:
             await let_copy_go(self._means, folder)
@@ -180,7 +180,7 @@ class ClientHostedJobs:
                 if clock.monotonic() > heard + SILENT_S:
                     raise
                 if tries == TOLD_AFTER:
-                    fix = await self._fix_of(folder, error)
+                    fix = await self._fix_without_host(folder, error)
                     silent(Unreachable(error.message, cause=error.cause, fix=fix))
                 await asyncio.sleep(CALL_AGAIN_S)
 
@@ -226,7 +226,7 @@ class ClientHostedJobs:
                 raise Unreachable(f"{found.host.called} holds {job}, but its process has not begun", fix="try again")
             await asyncio.sleep(LOOK_S)
 
-    async def _fix_of(self, folder: JobFolder, error: AxonError, *, result: bool = False) -> str:
+    async def _fix_without_host(self, folder: JobFolder, error: AxonError, *, result: bool = False) -> str:
         """What goes on when a host answers so, now that it is known how far the copy is."""
         mark = read_mark(folder)
         if mark is None or mark.standby is None or not is_gone(error):

@@ -32,6 +32,7 @@ from axonp2p.peers.selection import (
     other_version,
 )
 from axonp2p.reservation.token import LONGEST_S
+from axonp2p.supervision import cancel_and_wait
 from axonp2p.table.health import wrong_clock_among
 from axonp2p.table.records import Row
 from axonp2p.table.reporting import Reporter
@@ -104,9 +105,7 @@ async def none_left_alone(takings: Iterable[Coroutine[Any, Any, None]]) -> None:
     try:
         await asyncio.gather(*tasks)
     finally:
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        await cancel_and_wait(*tasks)
 
 
 class Hiring:

@@ -1,18 +1,25 @@
 """Which leases a job holds, on disk, so that the next life of the job finds its peers where the last one left them.
 
-A token is of use only to who has the client's key, which is not here. The folder is the client's own all the same.
+And which jobs of this home hold any. A token is of use only to who has the client's key, which is not here. The folder
+is the client's own all the same.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 
 import msgspec
 
+from axonp2p.client.leasing.hiring import GRACE_S
 from axonp2p.client.leasing.lease import Lease
 from axonp2p.client.leasing.lease_sides import Reservation
+from axonp2p.client.leasing.slot_holders import SlotHolder
+from axonp2p.client.storage.job_store import JobFolder, JobStore
+from axonp2p.errors import AxonError
 from axonp2p.files import write_whole
+from axonp2p.jobs.lifecycle import is_over
 from axonp2p.logs import get_logger
 from axonp2p.reservation.token import Token
 from axonp2p.table.records import Row
@@ -77,3 +84,24 @@ def kept_leases(path: Path) -> list[KeptLease]:
         return []
     ranks = {one.rank for one in kept if 0 <= one.rank < MOST_RANKS}
     return kept if len(ranks) == len(kept) else []
+
+
+def slot_holders(store: JobStore, now: float, without: str) -> list[SlotHolder]:
+    """All but the job `without`. `now` is in Unix seconds. Blocks.
+
+    A job whose program is dead is left out once it has given no sign of life for longer than its peers wait.
+    """
+    found = []
+    for folder in store.with_leases():
+        with suppress(AxonError, OSError):
+            runs = folder.is_held()
+            waits = not is_over(folder.read().state) and now - _last_sign(folder) <= GRACE_S
+            if folder.path.name != without and (runs or waits):
+                peers = frozenset(one.opened()[0].peer for one in kept_leases(folder.leases))
+                found.append(SlotHolder(folder.path.name, peers, runs))
+    return found
+
+
+def _last_sign(folder: JobFolder) -> float:
+    files = (folder.record_file, folder.events, folder.leases, *folder.logs.glob("*.log"))
+    return max(file.stat().st_mtime for file in files if file.exists())

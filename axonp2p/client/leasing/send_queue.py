@@ -7,6 +7,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
 from axonp2p.errors import AxonError, Unreachable
+from axonp2p.supervision import cancel_and_wait
 from axonp2p.wire.codec import Message
 
 ROOM = 256
@@ -53,8 +54,7 @@ class SendQueue:
     async def stop(self) -> None:
         """Send no more."""
         self._fail(Unreachable(f"the session with peer {self._peer} was closed"), tell=False)
-        self._task.cancel()
-        await asyncio.gather(self._task, return_exceptions=True)
+        await cancel_and_wait(self._task)
 
     async def _sent(self, message: Message | None, payload: bytes) -> None:
         if self._error:

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from types import TracebackType
 from typing import Self
 
 from axonp2p.errors import AxonError
 from axonp2p.logs import get_logger
-from axonp2p.supervision import keep_up, one_look
+from axonp2p.supervision import cancel_and_wait, keep_up, one_look
 
 GATHER_S = 0.5
 """What belongs together comes within moments of each other; so long is waited to hand it in together."""
@@ -75,15 +74,12 @@ class Delivery:
 
     async def stop(self) -> None:
         """Hand in nothing more."""
-        self._task.cancel()
-        await asyncio.gather(self._task, return_exceptions=True)
+        await cancel_and_wait(self._task)
 
     async def __aenter__(self) -> Self:
         return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *error: object) -> None:
         await self.stop()
 
     async def _run(self) -> None:

@@ -12,7 +12,6 @@ import functools
 from collections import Counter
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
-from types import TracebackType
 from typing import Self
 
 from axonp2p.client.leasing.lease import Lease
@@ -256,9 +255,7 @@ class ReceiptOffice:
     async def __aenter__(self) -> Self:
         return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *error: object) -> None:
         await self._stop()
 
     def _why(self) -> str:

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from functools import partial
-from typing import Any, Protocol
+from typing import Protocol
 
 from axonp2p.client.leasing.kept_leases import keep_leases
 from axonp2p.client.leasing.lease import Lease
@@ -20,6 +20,7 @@ from axonp2p.client.storage.job_store import JobFolder
 from axonp2p.errors import AxonError, Unreachable
 from axonp2p.jobs.messages import Member, OwnersMessage, SetRoster
 from axonp2p.logs import get_logger
+from axonp2p.supervision import in_background
 from axonp2p.verification.signed_frames import SignedFrame
 
 LOG_S = 15.0
@@ -227,7 +228,7 @@ class LeasedCrew:
         if self.leases[rank].hung_up:
             self._office.given_up(self.leases[rank])
         if self._listener:
-            self._in_background(self._listener.lost(rank, reason))
+            in_background(self._tasks, self._listener.lost(rank, reason))
 
     # --- the end ---
 
@@ -260,7 +261,7 @@ class LeasedCrew:
         self._dismissed.add(rank)
         self.write_down()
         self.fewer.set()
-        self._in_background(self._release(rank, reason))
+        in_background(self._tasks, self._release(rank, reason))
 
     async def keep_logs(self) -> None:
         """Fetch the logs of all peers that were not released yet."""
@@ -308,8 +309,3 @@ class LeasedCrew:
         # A disk that took nothing is told to whoever writes the record.
         with contextlib.suppress(OSError, AxonError):
             self._disk.do(partial(self._folder.add_log, lease.name, text))
-
-    def _in_background(self, work: Coroutine[Any, Any, None]) -> None:
-        task = asyncio.create_task(work)
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)

@@ -26,7 +26,7 @@ from axonp2p.jobs.kinds import KINDS, load
 from axonp2p.jobs.lifecycle import JobState
 from axonp2p.jobs.spec import JobSpec, need_of
 from axonp2p.peers.capability import read_need
-from axonp2p.supervision import keep_up
+from axonp2p.supervision import cancel_and_wait, keep_up
 
 REFILL_S = 60.0
 """For so long others are hired, or the same ones once they are back, when too few have taken the bundle."""
@@ -217,8 +217,7 @@ class JobLife:
         try:
             yield
         finally:
-            task.cancel()
-            await asyncio.gather(task, return_exceptions=True)
+            await cancel_and_wait(task)
 
     def _replacements(self, crew: LeasedCrew) -> Replacements:
         return Replacements(self._means, self._request(), crew, self._journal, deliver=self._packages.deliver)

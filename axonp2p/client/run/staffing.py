@@ -15,11 +15,9 @@ from contextlib import suppress
 
 from axonp2p.client.events.events import Event, PeersAwaited, PeersFound, RttsGuessed
 from axonp2p.client.leasing.hiring import Hiring, Means, PeerRequest, anybody, none_left_alone, wanted_of
-from axonp2p.client.leasing.kept_leases import KeptLease, kept_leases, kept_of
+from axonp2p.client.leasing.kept_leases import KeptLease, kept_leases, kept_of, slot_holders
 from axonp2p.client.leasing.lease import Lease
-from axonp2p.client.leasing.look_pace import LookPace
-from axonp2p.client.leasing.own_leases import slot_holders
-from axonp2p.client.leasing.slot_holders import with_holders
+from axonp2p.client.leasing.slot_holders import LookPace, with_holders
 from axonp2p.client.storage.job_journal import JobJournal
 from axonp2p.client.storage.job_record import PeerRecord
 from axonp2p.client.storage.job_store import JobStore
@@ -46,11 +44,8 @@ class Staffing:
         request: PeerRequest,
         journal: JobJournal,
         see: Callable[[Event], None],
-        chance: Callable[[], float] = random.random,
     ) -> None:
-        """`chance` gives numbers from 0 to 1."""
         self._means = means
-        self._chance = chance
         self._found: PeersFound | None = None
         """What was told last of the table."""
         self._request = request
@@ -86,7 +81,7 @@ class Staffing:
         it a job that waits holds no slot that others could use, and asks for none while too few are free.
         """
         until, told = self._means.clock.monotonic() + seconds, ""
-        pace = LookPace(FIRST_PAUSE_S, LONGEST_PAUSE_S, self._chance)
+        pace = LookPace(FIRST_PAUSE_S, LONGEST_PAUSE_S, random.random)
         while self._missing > 0:
             before = set(self.leases)
             try:

@@ -1,15 +1,23 @@
-"""Events on their way from the loop's thread to whoever reads them: from the first one on, as often as wanted."""
+"""Events on their way from the loop's thread to whoever reads them: from the first one on, as often as wanted.
+
+And those of a job's file, as they are added to it.
+"""
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import queue
 import threading
 from collections.abc import AsyncIterator, Iterator
 from contextlib import suppress
 from typing import Protocol
 
+import msgspec
+
 from axonp2p.client.events.event import Event
+from axonp2p.client.events.events import from_line
+from axonp2p.client.storage.job_store import JobFolder
 from axonp2p.errors import AxonError
 
 WAITING_PROGRESS = 100
@@ -152,3 +160,25 @@ class JobEvents:
     def __aiter__(self) -> AsyncIterator[Event]:
         """The same in a running event loop, which goes on between two events."""
         return self._feed.read_in_loop()
+
+
+class EventTail:
+    """The events in the file of one job, from the first one on."""
+
+    def __init__(self, folder: JobFolder) -> None:
+        self._file = folder.events
+        self._offset = 0
+
+    def fresh(self) -> Iterator[Event]:
+        """What came since the last call. A line that is not whole yet waits for the next one."""
+        try:
+            with self._file.open("rb") as file:
+                file.seek(self._offset)
+                text = file.read()
+        except FileNotFoundError:
+            return
+        whole = text[: text.rfind(b"\n") + 1]
+        self._offset += len(whole)
+        for line in whole.splitlines():
+            with contextlib.suppress(msgspec.DecodeError):
+                yield from_line(line)

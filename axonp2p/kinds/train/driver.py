@@ -22,7 +22,7 @@ from axonp2p.kinds.train.settlement import RoundSettlement, paid_ahead
 from axonp2p.kinds.train.task_files import TaskFiles
 from axonp2p.kinds.train.training_events import TrainingEvents
 from axonp2p.kinds.train.training_plan import lines_of, plan_of
-from axonp2p.supervision import keep_up
+from axonp2p.supervision import cancel_and_wait, keep_up
 from axonp2p.training.coordinator.coordinator import Coordinator
 from axonp2p.training.coordinator.crew import RoundBegun, Sight
 from axonp2p.training.deadlines import Patience
@@ -117,8 +117,7 @@ class TrainDriver:
         try:
             return await self._to_its_end(coordinator, settlement, end, files)
         finally:
-            starting.cancel()
-            await asyncio.gather(starting, return_exceptions=True)
+            await cancel_and_wait(starting)
             await coordinator.close()
 
     def _heard(self, sight: Sight, stopping: EarlyStopping) -> None:

@@ -14,13 +14,10 @@ from axonp2p.kinds.train.kept.kept_end import enter_finished, finished_event, wr
 from axonp2p.kinds.train.kept.model_files import keep_layout
 from axonp2p.kinds.train.progress import JobPace
 from axonp2p.kinds.train.round_commits import RoundCommits
-from axonp2p.logs import get_logger
 from axonp2p.training.coordinator.coordinator import Coordinator
 
 KEEP_S = 600.0
 """How long the last state's way to this disk may take when a job is left."""
-
-log = get_logger(__name__)
 
 
 class JobEnd:

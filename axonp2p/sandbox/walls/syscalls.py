@@ -14,7 +14,6 @@ the system's own list are absent: that is what C libraries expect of a kernel th
 from __future__ import annotations
 
 from dataclasses import dataclass
-from enum import Enum
 
 from axonp2p.sandbox.walls.subordinate_uids import FIRST_USER, RANGE
 
@@ -22,14 +21,6 @@ NEWEST_KNOWN = 424
 """From here on calls have the same number on all kinds of processor; those that are not named below are absent."""
 NUMBERS = 600
 """Numbers below this are looked through for calls without a name; the kernel is at about 470."""
-
-
-class FilterAnswer(Enum):
-    """What the filter does with a call."""
-
-    ALLOW = "allow"
-    ABSENT = "absent"
-    REFUSE = "refuse"
 
 
 @dataclass(frozen=True)
@@ -183,10 +174,3 @@ REFUSED = {
 def names(groups: dict[str, str]) -> list[str]:
     """All names in a table of reasons."""
     return [name for group in groups.values() for name in group.split()]
-
-
-def answer(name: str) -> FilterAnswer:
-    """What happens with a call, for `LIMITED` ones with arguments that are allowed."""
-    if name in LIMITED or name in names(ALLOWED):
-        return FilterAnswer.ALLOW
-    return FilterAnswer.ABSENT if name in names(ABSENT) else FilterAnswer.REFUSE

@@ -18,7 +18,7 @@ from zeroconf.asyncio import AsyncServiceBrowser, AsyncServiceInfo, AsyncZerocon
 
 from axonp2p.identity.peer_id import PeerId
 from axonp2p.logs import get_logger
-from axonp2p.supervision import alone
+from axonp2p.supervision import alone, cancel_and_wait, in_background
 from axonp2p.table.records import Port, TrackerAddress
 from axonp2p.transport.address import join_host_port
 from axonp2p.wire.quantities import IpText
@@ -105,9 +105,7 @@ class Lan:
 
     async def stop(self) -> None:
         """Take back what was told and be silent."""
-        for task in self._asking:
-            task.cancel()
-        await asyncio.gather(*self._asking, return_exceptions=True)
+        await cancel_and_wait(*self._asking)
         if self._browser is not None:
             await self._browser.async_cancel()
         if self._zeroconf is not None:
@@ -122,11 +120,8 @@ class Lan:
         if len(self._heard) >= MOST_HEARD and name not in self._heard:
             return
         self._heard.add(name)
-        task = asyncio.get_running_loop().create_task(
-            alone("a question to the local network", self._ask(zeroconf, name)), name="mdns question"
-        )
-        self._asking.add(task)
-        task.add_done_callback(self._asking.discard)
+        asking = alone("a question to the local network", self._ask(zeroconf, name))
+        in_background(self._asking, asking, "mdns question")
 
     async def _ask(self, zeroconf: Zeroconf, name: str) -> None:
         info = AsyncServiceInfo(SERVICE, name)

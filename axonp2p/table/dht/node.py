@@ -13,7 +13,7 @@ from axonp2p.errors import AxonError, PortTaken
 from axonp2p.identity.keys import PrivateKey
 from axonp2p.identity.peer_id import PeerId, public_key_of
 from axonp2p.logs import get_logger
-from axonp2p.supervision import keep_up
+from axonp2p.supervision import cancel_and_wait, keep_up
 from axonp2p.table.dht.records.compact import CompactRow
 from axonp2p.table.dht.records.index_keys import RowQuery
 from axonp2p.table.dht.records.record_store import RecordStore
@@ -114,9 +114,7 @@ class DhtNode:
 
     async def stop(self) -> None:
         """Close the port; questions under way end without an answer."""
-        if self._upkeep is not None:
-            self._upkeep.cancel()
-            await asyncio.gather(self._upkeep, return_exceptions=True)
+        await cancel_and_wait(self._upkeep)
         if self._server.protocol is not None:
             self._protocol.calls.stop()
         self._server.stop()

@@ -17,6 +17,7 @@ from axonp2p.clock import Clock
 from axonp2p.errors import AxonError, PeerMisbehaved
 from axonp2p.jobs.messages import OwnersMessage
 from axonp2p.jobs.output_messages import OutputFile, OutputMessage, OutputPart, OutputsSent
+from axonp2p.supervision import cancel_and_wait
 from axonp2p.training.coordinator.crew import Crew, RoundBegun, Sight, Told, TrainingResult
 from axonp2p.training.coordinator.frozen_lending import FrozenLending
 from axonp2p.training.coordinator.inbox import MOST_PROGRESS, Inbox
@@ -233,9 +234,7 @@ class Coordinator:
                 actions = self._rounds.heard(event, self._clock.monotonic())
         finally:
             self._training = False
-            for task in self._feeding.values():
-                task.cancel()
-            await asyncio.gather(*self._feeding.values(), return_exceptions=True)
+            await cancel_and_wait(*self._feeding.values())
             if self._lending:
                 await self._lending.close()
 

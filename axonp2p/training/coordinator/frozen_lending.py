@@ -11,6 +11,7 @@ from collections.abc import Awaitable, Callable
 
 from axonp2p.blobs.pieces import HASH_BYTES
 from axonp2p.errors import AxonError, JobFailed, PeerMisbehaved
+from axonp2p.supervision import cancel_and_wait
 from axonp2p.training.messages import AskPieces, Piece, PieceList
 from axonp2p.training.state_transfer.pieces import InPieces, serve_pieces
 from axonp2p.wire.frame import pack_frame
@@ -52,9 +53,7 @@ class FrozenLending:
 
     async def close(self) -> None:
         """Send nothing any more."""
-        for task in self._tasks.values():
-            task.cancel()
-        await asyncio.gather(*self._tasks.values(), return_exceptions=True)
+        await cancel_and_wait(*self._tasks.values())
 
     async def _serve(self, rank: int, waiting: deque[AskPieces]) -> None:
         try:

@@ -14,6 +14,7 @@ from typing import Protocol
 
 from axonp2p.clock import Clock
 from axonp2p.errors import AxonError, Unreachable
+from axonp2p.supervision import cancel_and_wait
 from axonp2p.training.messages import AskPieces, Piece, PieceList
 from axonp2p.training.round_messages import RoundBooked
 from axonp2p.training.state_transfer.checkpoint_file import Model
@@ -133,9 +134,7 @@ class StateKeeper:
 
     async def close(self) -> None:
         """Give up what is under way."""
-        if self._task:
-            self._task.cancel()
-            await asyncio.gather(self._task, return_exceptions=True)
+        await cancel_and_wait(self._task)
 
     async def _keep(self, round: int, state: bytes, model: Model) -> None:
         try:

@@ -8,9 +8,8 @@ import torch
 from torch import Tensor
 
 from axonp2p.jobs.aggregation import Rule
+from axonp2p.training.robust.by_distance import centred_clipping, multi_krum
 from axonp2p.training.robust.by_value import median, trimmed_mean
-from axonp2p.training.robust.clipping import centred_clipping
-from axonp2p.training.robust.krum import multi_krum
 
 
 def aggregate(rule: Rule, rows: Sequence[Tensor], weights: Sequence[int], centre: Tensor) -> Tensor:

@@ -1,14 +1,52 @@
-"""Who is asked to do which steps again, and until when it is waited for. Pure; chance is passed in."""
+"""Who is asked to do which steps again, and how long is waited for it. Pure; chance is passed in."""
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Collection, Iterable, Iterator
 
-from axonp2p.training.deadlines import SLOWEST_BYTES_S
+from axonp2p.training.deadlines import SLOWEST_BYTES_S, late_after
 from axonp2p.training.round_messages import SegmentHeard, Tell
-from axonp2p.training.spot_checks.answering import IN_TURN, MOST_S, AnswerTimes
 from axonp2p.training.spot_checks.open_checks import PENDING_ROUNDS, OpenCheck, one_of
-from axonp2p.training.spot_checks.same_device import ComparableDevices
+from axonp2p.verification.own_proofs import OWN_SEGMENTS
+
+MOST_S = 300.0
+"""Whoever is asked is not waited for longer than this, beside what the way of a place may take."""
+UNKNOWN_S = 30.0
+"""At the end of a job in which nobody has answered yet."""
+LONGEST_FACTOR = 2.0
+"""At the end of a job: so many times what the slowest of them took. Then nobody trains any more, so all are quicker."""
+HAND_OVER_S = 30.0
+"""Who takes longer than this, and the way at `SLOWEST_BYTES_S`, to hand over what it committed to has not done so."""
+KEPT = 32
+IN_TURN = 3 + OWN_SEGMENTS
+"""So many answers come one after the other before somebody is convicted: of two who are led elsewhere, and of the
+accused about the steps of another, and about its own."""
+
+
+def hand_over_s(size: int) -> float:
+    """How long so many bytes may take from one member to another, beside a round's own traffic."""
+    return HAND_OVER_S + size / SLOWEST_BYTES_S
+
+
+class AnswerTimes:
+    """How long those may take who do steps again, learnt from how long it took before: seconds to each answer."""
+
+    def __init__(self) -> None:
+        self._took: deque[float] = deque(maxlen=KEPT)
+
+    def note(self, seconds: float) -> None:
+        """Somebody has done steps again within so many seconds."""
+        self._took.append(seconds)
+
+    def at_the_end(self, size: int) -> float:
+        """Seconds for one who is asked when all rounds are trained, about steps that begin from so many bytes.
+
+        Never less than the way of these may take: to wait for less would excuse who does not hand them over.
+        """
+        usual = max(late_after(self._took), LONGEST_FACTOR * max(self._took)) if self._took else UNKNOWN_S
+        return min(MOST_S, usual) + hand_over_s(size)
+
 
 PATIENT_ROUNDS = 1
 """A case that nobody could be asked about for so many rounds is given up: its places are not kept for ever."""
@@ -109,3 +147,37 @@ def _too_old(case: OpenCheck, round: int) -> bool:
     patience = PENDING_ROUNDS if case.opinions else PATIENT_ROUNDS
     spent = case.own and case.of in case.tried
     return case.asked is None and (spent or case.round + patience < round)
+
+
+class ComparableDevices:
+    """What the members of one job compute on, in their own words, as far as that counts.
+
+    The steps of a member are done again by members that compute on the same kind of device. A processor and a card draw
+    other numbers by chance from one seed, and so do two cards with other numbers of processors: dropout then leaves out
+    other values, and honest steps lead elsewhere. No tolerance would tell that from a cheat.
+
+    It counts in jobs that ask for cards. In all others a peer could keep out of checks by a made-up word.
+    """
+
+    def __init__(self, *, cards: bool) -> None:
+        self._cards = cards
+        self._devices: dict[int, str] = {}
+        self._told: set[int] = set()
+
+    def note(self, rank: int, device: str) -> None:
+        """A member has built its model there."""
+        self._devices[rank] = device
+
+    def alike(self, rank: int, other: int) -> bool:
+        """Whether the steps of one lead where those of the other do."""
+        return not self._cards or self._devices.get(rank) == self._devices.get(other)
+
+    def checkable(self, ranks: Collection[int]) -> list[int]:
+        """Those of them whose steps another of them can do again."""
+        return [rank for rank in sorted(ranks) if any(self.alike(rank, other) for other in ranks if other != rank)]
+
+    def newly_alone(self, ranks: Collection[int]) -> dict[int, str]:
+        """Those of several whose steps none of the others can do again, and why; each is told once."""
+        alone = set(ranks) - set(self.checkable(ranks)) - self._told if len(ranks) > 1 else set()
+        self._told |= alone
+        return {rank: f"no other peer computes on what it does ({self._devices.get(rank)})" for rank in sorted(alone)}

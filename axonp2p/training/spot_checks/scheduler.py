@@ -20,8 +20,7 @@ from axonp2p.training.spot_checks.accused import Accused
 from axonp2p.training.spot_checks.commitments import Commitments, jumps, why_marks_missing, why_not_repeated
 from axonp2p.training.spot_checks.open_checks import CaseOutcome, Finished, OpenCheck, PendingConviction, one_of
 from axonp2p.training.spot_checks.pace import MarkPace
-from axonp2p.training.spot_checks.questions import CheckQuestions
-from axonp2p.training.spot_checks.same_device import ComparableDevices
+from axonp2p.training.spot_checks.questions import CheckQuestions, ComparableDevices
 from axonp2p.verification.judgement import Judgement, Opinion, Outcome, claims_of, judge
 from axonp2p.verification.rates import Cut, Trust, chance_of_check, cut_for
 

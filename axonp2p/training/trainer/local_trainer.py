@@ -27,10 +27,9 @@ from axonp2p.training.trainer.marking import Marking
 from axonp2p.training.trainer.marks import MarkBytes, from_bytes
 from axonp2p.training.trainer.mixed_devices import meeting_on
 from axonp2p.training.trainer.outer_optimizer import State, check_size, first_state
-from axonp2p.training.trainer.samples.batches import Batches
 from axonp2p.training.trainer.samples.on_device import on_device
 from axonp2p.training.trainer.samples.shards import Shards
-from axonp2p.training.trainer.samples.step_batches import BatchPart, StepBatches
+from axonp2p.training.trainer.samples.step_batches import Batches, BatchPart, StepBatches
 from axonp2p.training.trainer.step_scale import averaged_by
 from axonp2p.training.trainer.task import Task, seed_all
 from axonp2p.verification.claims import SegmentRedone

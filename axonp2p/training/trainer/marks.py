@@ -20,7 +20,6 @@ from torch import Tensor
 
 from axonp2p.blobs.pieces import PieceBook, book_of
 from axonp2p.errors import PeerMisbehaved
-from axonp2p.tensors.coding import BYTES_A_VALUE
 from axonp2p.verification.claims import Mark
 from axonp2p.wire.codec import Message, decode_as, encode
 from axonp2p.wire.quantities import Number
@@ -225,8 +224,3 @@ def _tensor(data: memoryview, dtype: str, shape: list[int]) -> Tensor:
     if not data:
         return torch.empty(shape, dtype=_DTYPES[dtype])
     return torch.frombuffer(bytearray(data), dtype=_DTYPES[dtype]).reshape(shape)
-
-
-BYTES_A_MARKED_VALUE = 4 * BYTES_A_VALUE
-"""Weights, step lengths, and the two moments of Adam: what a mark takes for each value of the model, at most for most
-optimisers."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from axonp2p.training.messages import Piece, PieceList, RedoSegment
-from axonp2p.training.spot_checks.answering import hand_over_s
+from axonp2p.training.spot_checks.questions import hand_over_s
 from axonp2p.training.state_transfer.piece_fetch import PieceFetch
 from axonp2p.training.trainer.local_trainer import redone
 from axonp2p.training.trainer.trainer_orders import Redo

@@ -176,7 +176,7 @@ class Worker:
 
     def _hear_prepare(self, order: Prepare) -> None:
         if self._prepare is None:
-            check_schema(order.schema, "the client", "train")
+            check_schema(order.schema, "train")
             self._prepare = order
             self._build()
         elif msgspec.structs.replace(order, first_round=self._prepare.first_round) != self._prepare:

@@ -11,6 +11,7 @@ from typing import Any, Protocol
 from axonp2p.errors import AxonError, Unreachable
 from axonp2p.identity.peer_id import PeerId
 from axonp2p.logs import get_logger
+from axonp2p.supervision import cancel_and_wait, in_background
 from axonp2p.transport.flow.in_time import in_time
 from axonp2p.transport.flow.rate_limit import RateLimit
 from axonp2p.transport.mesh.outbox import LinkOutbox
@@ -141,7 +142,7 @@ class Link:
     def attach(self, session: Session) -> int:
         """From now on only this session counts. Returns how many messages were received so far."""
         if self._session is not None:
-            self._start(self._session.close())
+            in_background(self._tasks, self._session.close())
         self._session = session
         session.admit()
         session.wait_for_long()  # the member's worker may stand still
@@ -163,15 +164,14 @@ class Link:
         Raises `PeerMisbehaved` when that cannot be.
         """
         self._outbox.resume(received)
-        self._start(self._receive(session))
+        in_background(self._tasks, self._receive(session))
         sender = asyncio.create_task(self._send(session, received))
         self._begin_beside(session)
         try:
             await session.ended.wait()
         finally:
             self._end_beside(session)
-            sender.cancel()
-            await asyncio.gather(sender, return_exceptions=True)
+            await cancel_and_wait(sender)
 
     def give_up(self, reason: str) -> None:
         """There will be no further session: whoever puts more is told."""
@@ -182,9 +182,7 @@ class Link:
         self.give_up("the link was closed")
         if self._session is not None:
             await self._session.close()
-        for task in self._tasks:
-            task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await cancel_and_wait(*self._tasks)
 
     def _begin_beside(self, session: Session) -> None:
         self._end_beside(self._serving)
@@ -244,9 +242,3 @@ class Link:
                     self.give_up(error.message)
                     await session.close()
                     return
-
-    def _start(self, work: Awaitable[None]) -> None:
-        task = asyncio.ensure_future(work)
-        assert isinstance(task, asyncio.Task)
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)

@@ -18,16 +18,15 @@ grow, and after a while only when there is something to carry. Its author hears 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any
 
 from axonp2p.errors import AxonError, MessageTooLarge, PeerMisbehaved, Refused, Unreachable
 from axonp2p.identity.keys import PrivateKey
 from axonp2p.identity.peer_id import PeerId
 from axonp2p.logs import get_logger
-from axonp2p.supervision import one_look
+from axonp2p.supervision import in_background, one_look
 from axonp2p.transport.dial_policy import DialPolicy
 from axonp2p.transport.mesh.link import Link, LinkCompanion, LinkShaper, MeshMember
 from axonp2p.transport.messages import JoinMesh, LinkReply, MeshJoined, Refusal, error_of
@@ -329,13 +328,8 @@ class Mesh:
         # `lost` may lead here from the keeper itself, which is then at its end anyway.
         if keeper is not asyncio.current_task():
             keeper.cancel()
-            self._start(_finished(keeper))
-        self._start(link.close())
-
-    def _start(self, work: Coroutine[Any, Any, None]) -> None:
-        task = asyncio.create_task(work)
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
+            in_background(self._tasks, _finished(keeper))
+        in_background(self._tasks, link.close())
 
 
 async def _finished(task: asyncio.Task[None]) -> None:

@@ -44,9 +44,8 @@ class _History:
 class RelayChoice:
     """One peer's relays. Whoever opens a registration tells how it goes, by the relay's address."""
 
-    def __init__(self, chance: random.Random, wanted: int = MOST_RELAYS) -> None:
+    def __init__(self, chance: random.Random) -> None:
         self._chance = chance
-        self._wanted = wanted
         self._candidates: dict[str, RelayCandidate] = {}
         self._histories: dict[str, _History] = {}
         self._open: dict[str, RelayCandidate] = {}
@@ -69,7 +68,7 @@ class RelayChoice:
         """Whether more relays are wanted than are known that have not refused or failed."""
         histories = [self._history(address) for address in self._candidates.keys() | self._open.keys()]
         good = sum(history.failures == 0 or history.since is not None for history in histories)
-        return self._needed and good < self._wanted
+        return self._needed and good < MOST_RELAYS
 
     def offer(self, candidates: Iterable[RelayCandidate]) -> None:
         """These may be asked from now on, and no others."""
@@ -90,7 +89,7 @@ class RelayChoice:
         free = [one for one in self._candidates.values() if self._may_be_asked(one.address, now)]
         self._chance.shuffle(free)
         free.sort(key=lambda one: (self._history(one.address).failures > 0, one.is_peer))
-        chosen = free[: max(0, self._wanted - len(self._open))]
+        chosen = free[: max(0, MOST_RELAYS - len(self._open))]
         for candidate in chosen:
             self._history(candidate.address).since = None
             self._open[candidate.address] = candidate
@@ -119,7 +118,7 @@ class RelayChoice:
     def wait(self, now: float) -> float:
         """Seconds until there may be something to do."""
         moments = [now + LONGEST_WAIT_S]
-        if self._needed and len(self._open) < self._wanted:
+        if self._needed and len(self._open) < MOST_RELAYS:
             moments += [self._history(one).not_before for one in self._candidates if one not in self._open]
         if not self._needed and self._open:
             moments.append(self._unneeded_since + LINGER_S)

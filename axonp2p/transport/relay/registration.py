@@ -11,6 +11,7 @@ from axonp2p.errors import AxonError, MalformedMessage, Unreachable
 from axonp2p.identity.keys import PrivateKey
 from axonp2p.identity.peer_id import PeerId
 from axonp2p.logs import get_logger
+from axonp2p.supervision import in_background
 from axonp2p.transport.address import PinnedAddress, plain_address
 from axonp2p.transport.flow.in_time import in_time
 from axonp2p.transport.flow.rate_limit import RateLimit
@@ -85,9 +86,7 @@ class Registration:
         if len(self._opening) >= MOST_OPENING:
             await session.send(StreamRefused(ticket=order.ticket, reason="too many streams are being opened"))
             return
-        task = asyncio.create_task(self._open(session, order), name="relayed stream")
-        self._opening.add(task)
-        task.add_done_callback(self._opening.discard)
+        in_background(self._opening, self._open(session, order), "relayed stream")
 
     async def _open(self, session: Session, order: OpenStream) -> None:
         """One caller. Whatever goes wrong is this caller's business alone."""

@@ -11,7 +11,7 @@ from __future__ import annotations
 import asyncio
 import ssl
 import traceback
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Awaitable, Callable
 from functools import partial
 
 from aiohttp import web
@@ -22,6 +22,7 @@ from axonp2p.descriptor_limit import descriptor_limit
 from axonp2p.errors import AxonError, Busy, TooOften
 from axonp2p.holdings import Bounds, Holdings
 from axonp2p.logs import get_logger
+from axonp2p.supervision import cancel_and_wait, in_background
 from axonp2p.transport.address import source_of
 from axonp2p.transport.flow.rate_limit import RateLimit
 from axonp2p.transport.foreign_errors import NETWORK_ERRORS
@@ -130,9 +131,7 @@ class Connections:
         """End those that have not come to speak TLS."""
         if self._looking is not None:
             self._looking.cancel()
-        for task in self._tasks:
-            task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await cancel_and_wait(*self._tasks)
 
     def new(self) -> Connection:
         """For `create_server`."""
@@ -142,9 +141,9 @@ class Connections:
         """Somebody has connected: it is refused at once, or TLS begins."""
         address = str((transport.get_extra_info("peername") or ("",))[0])
         if is_within(address, self._proxies):
-            self._begin(self._named_by_proxy(connection, transport, address))
+            in_background(self._tasks, self._named_by_proxy(connection, transport, address))
         elif self._let_in(connection, transport, address):
-            self._begin(self._shake_hands(connection, transport))
+            in_background(self._tasks, self._shake_hands(connection, transport))
 
     def _let_in(self, connection: Connection, transport: asyncio.Transport, address: str) -> bool:
         """Whether there is room for one more of that household; else the connection is over."""
@@ -155,11 +154,6 @@ class Connections:
             transport.abort()
             return False
         return True
-
-    def _begin(self, work: Coroutine[None, None, None]) -> None:
-        task = asyncio.create_task(work)
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
 
     async def _named_by_proxy(self, connection: Connection, transport: asyncio.Transport, proxy: str) -> None:
         if self._unnamed >= MOST_UNNAMED:

@@ -74,10 +74,8 @@ class PacedReading(asyncio.BufferedProtocol):
         self._tls = tls
         self._loop = asyncio.get_running_loop()
         self._pace = ReadPace()
-
-    def get_buffer(self, sizehint: int) -> Any:
-        """`asyncio.BufferedProtocol`; the buffer is of TLS."""
-        return self._tls.get_buffer(sizehint)
+        for name in ("get_buffer", "eof_received", "pause_writing", "resume_writing", "connection_lost"):
+            setattr(self, name, getattr(tls, name))
 
     def buffer_updated(self, nbytes: int) -> None:
         """`asyncio.BufferedProtocol`."""
@@ -90,23 +88,6 @@ class PacedReading(asyncio.BufferedProtocol):
     def _read_on(self) -> None:
         if not self._tls._ssl_reading_paused:  # else it goes on itself, once it has room
             self._plain.resume_reading()
-
-    def eof_received(self) -> bool | None:
-        """`asyncio.BufferedProtocol`."""
-        more: bool | None = self._tls.eof_received()
-        return more
-
-    def pause_writing(self) -> None:
-        """`asyncio.BaseProtocol`."""
-        self._tls.pause_writing()
-
-    def resume_writing(self) -> None:
-        """`asyncio.BaseProtocol`."""
-        self._tls.resume_writing()
-
-    def connection_lost(self, error: Exception | None) -> None:
-        """`asyncio.BaseProtocol`."""
-        self._tls.connection_lost(error)
 
 
 class _CountingParser:

@@ -8,6 +8,12 @@ from typing import Any
 from axonp2p.transport.address import source_of
 
 _SOURCE = "axon source"
+_PASSED_ON = (
+    *("set_protocol", "get_protocol", "is_closing", "close", "abort", "is_reading", "pause_reading", "resume_reading"),
+    *("write", "writelines", "write_eof", "can_write_eof"),
+    *("set_write_buffer_limits", "get_write_buffer_size", "get_write_buffer_limits"),
+)
+"""All that asyncio's transports do but to say who is at the other end."""
 
 
 class EarlyBytes(asyncio.Protocol):
@@ -42,6 +48,8 @@ class NamedTransport(asyncio.Transport):
     def __init__(self, inner: asyncio.Transport, caller: str, source: str) -> None:
         """`source` is by what the caller is counted."""
         super().__init__()
+        for name in _PASSED_ON:
+            setattr(self, name, getattr(inner, name))
         self._inner = inner
         self._caller = caller
         self._source = source
@@ -51,66 +59,6 @@ class NamedTransport(asyncio.Transport):
         if name == _SOURCE:
             return self._source
         return (self._caller, 0) if name == "peername" else self._inner.get_extra_info(name, default)
-
-    def is_closing(self) -> bool:
-        """`asyncio.BaseTransport`."""
-        return self._inner.is_closing()
-
-    def close(self) -> None:
-        """`asyncio.BaseTransport`."""
-        self._inner.close()
-
-    def abort(self) -> None:
-        """`asyncio.WriteTransport`."""
-        self._inner.abort()
-
-    def set_protocol(self, protocol: asyncio.BaseProtocol) -> None:
-        """`asyncio.BaseTransport`."""
-        self._inner.set_protocol(protocol)
-
-    def get_protocol(self) -> asyncio.BaseProtocol:
-        """`asyncio.BaseTransport`."""
-        return self._inner.get_protocol()
-
-    def is_reading(self) -> bool:
-        """`asyncio.ReadTransport`."""
-        return self._inner.is_reading()
-
-    def pause_reading(self) -> None:
-        """`asyncio.ReadTransport`."""
-        self._inner.pause_reading()
-
-    def resume_reading(self) -> None:
-        """`asyncio.ReadTransport`."""
-        self._inner.resume_reading()
-
-    def set_write_buffer_limits(self, high: int | None = None, low: int | None = None) -> None:
-        """`asyncio.WriteTransport`."""
-        self._inner.set_write_buffer_limits(high, low)
-
-    def get_write_buffer_size(self) -> int:
-        """`asyncio.WriteTransport`."""
-        return self._inner.get_write_buffer_size()
-
-    def get_write_buffer_limits(self) -> tuple[int, int]:
-        """`asyncio.WriteTransport`."""
-        return self._inner.get_write_buffer_limits()
-
-    def write(self, data: bytes | bytearray | memoryview) -> None:
-        """`asyncio.WriteTransport`."""
-        self._inner.write(data)
-
-    def writelines(self, list_of_data: Any) -> None:
-        """`asyncio.WriteTransport`."""
-        self._inner.writelines(list_of_data)
-
-    def write_eof(self) -> None:
-        """`asyncio.WriteTransport`."""
-        self._inner.write_eof()
-
-    def can_write_eof(self) -> bool:
-        """`asyncio.WriteTransport`."""
-        return self._inner.can_write_eof()
 
 
 class RelayedTransport(NamedTransport):

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import msgspec
 
-from axonp2p.transport.messages import Refusal, Text
+from axonp2p.transport.messages import Text
 from axonp2p.wire.codec import Message
 from axonp2p.wire.quantities import Count
 
@@ -61,5 +61,4 @@ class StreamRefused(Message, tag=True, frozen=True):
     """The reason for the caller."""
 
 
-RelayAnswer = RelayTerms | Refusal
 FromRegistered = StreamReady | StreamRefused

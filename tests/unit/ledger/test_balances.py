@@ -4,11 +4,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from axonp2p.ledger.balances import BalanceSums, credits_of, fold
+from axonp2p.ledger.balances import BalanceSums, credits_of
 from axonp2p.ledger.receipt import BALANCES_LIMIT, MOST_BALANCES, Balance, Balances, Receipt
 from axonp2p.reservation.reserving import new_uuid
 from axonp2p.wire.codec import decode_as, encode
 from tests.fakes import key_of, make_receipt
+from tests.laboratory.ledger_world import fold
 
 KEYS = [key_of(name) for name in ("ada", "ben", "cleo", "dora")]
 RESERVATION = new_uuid()

@@ -8,7 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from axonp2p.tensors.coding import EXACT, Coding
-from axonp2p.tensors.encoding import decode, encode, encoded_bytes
+from axonp2p.tensors.encoding import decode, encode
+from tests.laboratory.exchange_checks import encoded_bytes
 
 BITS = (32, 16, 8, 4, 2, 1)
 DENSE = [Coding(bits=bits) for bits in BITS]

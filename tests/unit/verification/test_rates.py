@@ -14,11 +14,10 @@ from axonp2p.verification.rates import (
     ROUNDS_IN_MEMORY,
     Trust,
     chance_of_check,
-    checks_until_found,
     cut_for,
-    rounds_until_found,
     share_redone,
 )
+from tests.laboratory.checked_job import checks_until_found, rounds_until_found
 
 GIB = 2**30
 

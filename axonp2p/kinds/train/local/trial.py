@@ -20,7 +20,7 @@ from axonp2p.kinds.train.section import TrainJob
 from axonp2p.plain_text import plural
 from axonp2p.tensors.coding import EXACT
 from axonp2p.training.messages import ExchangeSettings, Prepare, StartRound
-from axonp2p.training.trainer.load_back import why_not_loaded
+from axonp2p.training.trainer.file_layout import why_not_loaded
 from axonp2p.training.trainer.local_trainer import LegVerdict, LocalTrainer
 from axonp2p.training.trainer.marks import MarkBytes
 from axonp2p.training.trainer.mistakes import TaskCode

@@ -55,12 +55,6 @@ class ContactTable(RoutingTable):  # type: ignore[misc]
 
     # --- searching --------------------------------------------------------------------------------
 
-    def find_neighbors(self, node: Contact, k: int | None = None, exclude: Contact | None = None) -> list[Contact]:
-        """As in the package, but exact. `nearest` is the same with ids."""
-        found = self.nearest(node.id, (k or self.ksize) + 2)
-        kept = [other for other in found if other.id != node.id and not (exclude and other.same_home_as(exclude))]
-        return kept[: k or self.ksize]
-
     def nearest(self, target: bytes, count: int, exclude: bytes = b"") -> list[Contact]:
         """The `count` contacts nearest to `target`, nearest first, without the one whose id is `exclude`."""
         place = int.from_bytes(target)
@@ -85,14 +79,6 @@ class ContactTable(RoutingTable):  # type: ignore[misc]
         """Whether just this contact (id, address) is in a bucket, so that nothing has to be proved again."""
         known = self._by_address.get(contact.address)
         return known is not None and known.id == contact.id
-
-    def is_new_node(self, node: Contact) -> bool:
-        """As in the package: whether the id is in no bucket."""
-        return node.id not in self._heard
-
-    def get_bucket_for(self, node: Contact) -> int:
-        """The index of the bucket for an id; a binary search where the package walks through all."""
-        return self._index(node.long_id)
 
     # --- coming and going -------------------------------------------------------------------------
 

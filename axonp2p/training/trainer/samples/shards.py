@@ -1,21 +1,78 @@
-"""A task's data in shards, loaded once each."""
+"""A task's data in shards, loaded once each; read ahead by processes of their own where a job asks for it."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import itertools
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
 import torch
-from torch.utils.data import ConcatDataset, IterableDataset, TensorDataset
+from torch.utils.data import ConcatDataset, DataLoader, Dataset, IterableDataset, TensorDataset
 
 from axonp2p.errors import TaskMistake
 from axonp2p.training.plan import seed_for
 from axonp2p.training.step_options import StepOptions
-from axonp2p.training.trainer.samples.batches import Batches
-from axonp2p.training.trainer.samples.prefetching import PrefetchedBatches
-from axonp2p.training.trainer.samples.step_batches import Draw, NumberedBatches, StepBatches, StreamedBatches
+from axonp2p.training.trainer.samples.step_batches import (
+    Batches,
+    BatchPart,
+    Draw,
+    NumberedBatches,
+    StepBatches,
+    StreamedBatches,
+)
 from axonp2p.training.trainer.task import Task, seed_all
+
+LONGEST_READ_S = 600.0
+"""A step whose samples take longer is the task's mistake."""
+
+
+class PrefetchedBatches:
+    """The same batches as without, in the same order, read ahead as a `DataLoader` with workers does.
+
+    Each step is read with the chance that belongs to its number.
+    """
+
+    def __init__(self, task: Task, batches: NumberedBatches, workers: int) -> None:
+        self._task = task
+        self._batches = batches
+        self._workers = workers
+        self._next = -1
+        self._read: Iterator[list[BatchPart]] = iter(())
+
+    @property
+    def samples(self) -> int:
+        """As `StepBatches`."""
+        return self._batches.samples
+
+    def at(self, step: int) -> list[BatchPart]:
+        """As `StepBatches`. Another step than the next one makes the processes begin anew."""
+        with self._task.code("data()"):
+            if step != self._next:
+                self._read = iter(self._loader(step))
+            self._next = step + 1
+            return next(self._read)
+
+    def _loader(self, first: int) -> DataLoader[Any]:
+        return DataLoader(
+            _Steps(self._batches),
+            batch_size=None,
+            sampler=itertools.count(first),
+            num_workers=self._workers,
+            timeout=LONGEST_READ_S,
+            multiprocessing_context="fork",
+        )
+
+
+class _Steps(Dataset[list[BatchPart]]):
+    """Batches by the number of their step."""
+
+    def __init__(self, batches: NumberedBatches) -> None:
+        self._batches = batches
+
+    def __getitem__(self, step: int) -> list[BatchPart]:
+        return self._batches.at(step)
+
 
 _PLAIN = StepOptions()
 

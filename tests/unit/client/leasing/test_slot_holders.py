@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from axonp2p.client.leasing.look_pace import LONGEST_PATIENT_S, PATIENT_AFTER_S, LookPace
-from axonp2p.client.leasing.slot_holders import SlotHolder, with_holders
+from axonp2p.client.leasing.slot_holders import LONGEST_PATIENT_S, PATIENT_AFTER_S, LookPace, SlotHolder, with_holders
 from axonp2p.errors import NobodyFits
 
 ERROR = NobodyFits("this job needs 2 peers and can have 0", cause="seen 3 peers: every slot is taken (3)", fix="wait")

@@ -14,7 +14,7 @@ from axonp2p.client.events.events import Event, FileDamaged
 from axonp2p.client.hosted.hosted_mark import HostedMark, is_at_work, read_mark, write_mark
 from axonp2p.client.leasing.kept_leases import kept_leases
 from axonp2p.client.ledger.receipts import ReceiptBook
-from axonp2p.client.storage.event_tail import EventTail
+from axonp2p.client.storage.event_feed import EventTail
 from axonp2p.client.storage.job_journal import JobJournal
 from axonp2p.client.storage.job_record import NumberedReceipts, new_record
 from axonp2p.client.storage.job_store import JobFolder, JobStore

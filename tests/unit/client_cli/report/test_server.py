@@ -11,7 +11,7 @@ import aiohttp
 import pytest
 
 from axonp2p.client.events.events import PeerResumed
-from axonp2p.client.storage.event_tail import EventTail
+from axonp2p.client.storage.event_feed import EventTail
 from axonp2p.errors import JobFailed, PortTaken, SettingsError
 from axonp2p.loggers.values import LoggerChoice
 from client_cli.report import live

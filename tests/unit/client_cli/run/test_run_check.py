@@ -16,8 +16,7 @@ from client_cli.check_peers import CheckAnswer, JobHere, PeersAsked
 from client_cli.context import Context
 from client_cli.job_template import write_job
 from client_cli.meanwhile import Meanwhile
-from client_cli.run.check import check, trial_text
-from client_cli.run.trial import Trial
+from client_cli.run.check import Trial, check, trial_text
 
 NO_SANDBOX = why_no_sandbox()
 

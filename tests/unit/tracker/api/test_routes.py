@@ -24,7 +24,6 @@ from axonp2p.errors import (
     StaleRow,
     TooOften,
 )
-from axonp2p.ledger.balances import fold
 from axonp2p.ledger.ledger_client import balances, hand_in
 from axonp2p.ledger.receipt import (
     RECEIPTS_KEPT_LIMIT,
@@ -45,6 +44,7 @@ from axonp2p.transport.flow.rate_limit import BURST
 from axonp2p.wire.codec import PROTOCOL_VERSION, encode
 from axonp2p.wire.envelope import Signed, open_signed, sign
 from tests.fakes import NOW, ManualClock, key_of, make_offer, make_receipt, make_row, sign_both
+from tests.laboratory.ledger_world import fold
 from tests.unit.tracker.conftest import Running, Start
 from tracker.api.routes import BYTES_OF_A_REQUEST, ping_in
 from tracker.app import Tracker

@@ -12,7 +12,6 @@ import msgspec
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from axonp2p.ledger.balances import fold
 from axonp2p.ledger.credit_proof import counting
 from axonp2p.ledger.receipt import DoublySigned, Receipt, open_doubly_signed
 from axonp2p.ledger.voiding import VoidingHandedIn, open_voiding
@@ -21,7 +20,7 @@ from axonp2p.wire.codec import encode
 from axonp2p.wire.envelope import sign
 from tests.fakes import NOW, ManualClock, key_of, make_receipt, sign_both
 from tests.laboratory.convictions import END, WITNESSES, evidence_against, voiding_of
-from tests.laboratory.ledger_world import Ledger, cut, join
+from tests.laboratory.ledger_world import Ledger, cut, fold, join
 
 CLIENTS = [key_of("client"), key_of("other client")]
 PEERS = [key_of("ada"), key_of("ben")]

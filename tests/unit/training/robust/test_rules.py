@@ -11,11 +11,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from axonp2p.jobs.aggregation import AGGREGATIONS, Rule, rule_for
-from axonp2p.training.robust import by_value, distances
+from axonp2p.training.robust import by_distance, by_value
 from axonp2p.training.robust.aggregate import aggregate, fair_weights, mean
+from axonp2p.training.robust.by_distance import centred_clipping, chosen_by_krum, multi_krum
 from axonp2p.training.robust.by_value import median, trimmed_mean
-from axonp2p.training.robust.clipping import centred_clipping
-from axonp2p.training.robust.krum import chosen_by_krum, multi_krum
 
 NUMBERS = st.one_of(st.integers(-3, 3).map(float), st.floats(-1e6, 1e6, width=32))
 
@@ -127,7 +126,7 @@ def test_multi_krum_chooses_those_with_the_nearest_others(table):
     rows, weights = table
     hostile = (len(rows) - 3) // 2
     origin = torch.zeros(rows.shape[1])
-    chosen = chosen_by_krum(distances.squared_distances(distances.products(rows, origin)), hostile)
+    chosen = chosen_by_krum(by_distance.squared_distances(by_distance.products(rows, origin)), hostile)
     scores = plain_krum(rows, hostile)
     assert len(chosen) == len(rows) - hostile
     rest = set(range(len(rows))) - set(chosen)
@@ -175,7 +174,7 @@ def test_many_values_are_looked_at_in_portions_that_do_not_show(name, monkeypatc
     rule, nowhere = rule_for(name, None, 8), torch.zeros(100)
     whole = aggregate(rule, rows, [4] * 8, nowhere)
     monkeypatch.setattr(by_value, "COLUMNS", 7)
-    monkeypatch.setattr(distances, "COLUMNS", 7)
+    monkeypatch.setattr(by_distance, "COLUMNS", 7)
     assert torch.allclose(aggregate(rule, rows, [4] * 8, nowhere), whole, atol=1e-6)
 
 

@@ -33,7 +33,7 @@ from axonp2p.training.round_messages import (
     Trained,
 )
 from axonp2p.training.rounds.phases import Phase
-from axonp2p.training.spot_checks.answering import UNKNOWN_S, AnswerTimes, hand_over_s
+from axonp2p.training.spot_checks.questions import UNKNOWN_S, AnswerTimes, hand_over_s
 from axonp2p.training.spot_checks.scheduler import CheckSettings
 from axonp2p.verification.claims import Mark, RoundDone, SegmentRedone
 from axonp2p.verification.judgement import Outcome

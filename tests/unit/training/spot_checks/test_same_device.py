@@ -6,7 +6,7 @@ import pytest
 
 from axonp2p.training.messages import Prepared, StartRound
 from axonp2p.training.round_messages import CheckEnded, MemberReady, MemberUnchecked, Tell
-from axonp2p.training.spot_checks.same_device import ComparableDevices
+from axonp2p.training.spot_checks.questions import ComparableDevices
 from axonp2p.training.spot_checks.scheduler import CheckSettings, SpotChecks
 from axonp2p.verification.judgement import Outcome
 from axonp2p.verification.rates import Trust

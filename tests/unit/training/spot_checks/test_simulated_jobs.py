@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from axonp2p.verification.judgement import Outcome
-from axonp2p.verification.rates import Trust, checks_until_found
-from tests.laboratory.checked_job import CheckedJob, Nature
+from axonp2p.verification.rates import Trust
+from tests.laboratory.checked_job import CheckedJob, Nature, checks_until_found
 
 HONEST = [Nature(machine=machine) for machine in (0, 0, 0, 1, 1, 2, 3, 4)]
 

@@ -12,13 +12,13 @@ from hypothesis import strategies as st
 
 from axonp2p.jobs.aggregation import MEAN, Rule
 from axonp2p.tensors.coding import EXACT, Coding
-from axonp2p.tensors.encoding import encoded_bytes
 from axonp2p.training.exchange_options import ExchangeOptions
 from axonp2p.training.messages import LEAST_PART, MOST_PART
 from axonp2p.training.tuning.cost_model import DENSITIES, NOT_OVERLAPPED, OVERLAPPED
 from axonp2p.training.tuning.costs import ExchangeFacts, bits_a_value, exchange_s
 from axonp2p.training.tuning.exchange_tuner import ExchangeChoice, choose
 from axonp2p.training.tuning.loss_table import BITS, LEGS, LOSS_OF, loss_of
+from tests.laboratory.exchange_checks import encoded_bytes
 from tests.laboratory.exchange_settings import COMPRESSION
 
 MBIT = 125_000.0

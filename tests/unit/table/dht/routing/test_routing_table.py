@@ -53,17 +53,6 @@ def test_the_search_is_exact_in_any_table(seed: int, count: int, target: bytes) 
     assert table.nearest(target, 8) == sorted(table.contacts(), key=lambda contact: distance(contact, target))[:8]
 
 
-def test_as_the_package_asks() -> None:
-    table = filled(3, 100)
-    asker, other = table.contacts()[:2]
-    found = table.find_neighbors(asker, k=5, exclude=other)
-    expected = sorted(set(table.contacts()) - {asker, other}, key=lambda contact: distance(contact, asker.id))
-    assert found == expected[:5]
-    assert len(table.find_neighbors(asker)) == 20
-    assert not table.is_new_node(asker)
-    assert table.buckets[table.get_bucket_for(asker)].nodes[asker.id] == asker
-
-
 def test_the_neighbourhood_is_known_wholly() -> None:
     chance = random.Random(5)
     everybody = [contact_by(chance) for _ in range(500)]
