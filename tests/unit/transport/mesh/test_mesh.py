@@ -23,7 +23,7 @@ from axonp2p.wire.codec import Message
 from axonp2p.wire.frame import PAYLOAD_LIMIT
 
 RESERVATION = "00000000-0000-4000-8000-000000000000"
-QUICK = MeshPatience(first_link=0.3, after_cut=0.3, steady=0.2, joining=2, pause=0.01)
+QUICK = MeshPatience(first_link=1.0, after_cut=1.0, steady=0.2, joining=2, pause=0.01)
 
 
 class Nod(Message, tag=True, frozen=True):
