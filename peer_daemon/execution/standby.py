@@ -135,6 +135,7 @@ class StandbyWorkers:
                 raise
             log.warning("the worker that stood by could not be taken", reason=str(error))
             return False
+        log.debug("the worker that stood by was taken", memory_mb=limits.memory_mb)
         standby.end.cancel()
         return True
 
@@ -148,6 +149,7 @@ class StandbyWorkers:
             self._put_off()
             await asyncio.to_thread(shutil.rmtree, folder, ignore_errors=True)
             return
+        log.debug("a worker stands by", cores=limits.cores, memory_mb=limits.memory_mb)
         self._standby = _Standby(worker, folder, limits, asyncio.create_task(worker.wait()))
         with suppress(AxonError):  # it has ended; the next look says so
             await worker.stand_by()

@@ -114,9 +114,11 @@ class IdleSupervisor:
             decision, wanted, no_sandbox=self.no_sandbox, jobs=jobs, until_text=until_text
         )
         await self._follow(effective_state)
-        slots, stands = supervised.lending.lasting.slots, bool(supervised.standby.pids)
+        # A lease that has only just begun may be about to take the worker that stands by.
+        begun = sum(bool(runner.worker_pid) for runner in supervised.running_leases.runners)
+        free, stands = supervised.lending.lasting.slots - begun, bool(supervised.standby.pids)
         supervised.standby.follow(
-            may_stand_by(effective_state, self.readings, supervised.policy.settings, free=slots - jobs, stands=stands)
+            may_stand_by(effective_state, self.readings, supervised.policy.settings, free=free, stands=stands)
         )
         await self._remember(effective_state, now)
         self.looks += 1
