@@ -223,15 +223,20 @@ def told_settings(home: Path, section: str, kind: type[_Section]) -> list[ToldSe
     return found
 
 
-def home_folder(program: str, flag: Path | None, environment: Mapping[str, str] = os.environ) -> Path:
-    """Where `program` ("client", "peer" or "tracker") keeps key, settings and state; made, for its owner alone."""
+def home_path(program: str, flag: Path | None, environment: Mapping[str, str] = os.environ) -> Path:
+    """Where `program` ("client", "peer" or "tracker") keeps key, settings and state, whether or not it is there."""
     if flag is not None:
         home = flag
     elif environment.get("AXON_HOME"):
         home = Path(environment["AXON_HOME"])
     else:
         home = Path(platformdirs.user_data_dir("axon", appauthor=False)) / program
-    home = home.expanduser().absolute()
+    return home.expanduser().absolute()
+
+
+def home_folder(program: str, flag: Path | None, environment: Mapping[str, str] = os.environ) -> Path:
+    """The folder at `home_path`; made, for its owner alone. Raises `SettingsError`."""
+    home = home_path(program, flag, environment)
     try:
         home.mkdir(parents=True, exist_ok=True, mode=0o700)
     except OSError as error:

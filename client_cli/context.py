@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from axonp2p.client.storage.job_store import JobStore
 from axonp2p.console import print_answer, printable
-from axonp2p.settings import home_folder
+from axonp2p.settings import home_folder, home_path
 
 if TYPE_CHECKING:
     from axonp2p.client.storage.trust_book import TrustBook
@@ -61,7 +61,7 @@ class Context:
 
     def command(self, *words: str) -> str:
         """A next command that works as it stands: with the same home when it is not the usual one."""
-        usual = self.home == home_folder("client", None)
+        usual = self.home == home_path("client", None)
         return " ".join(["axon", *words, *([] if usual else ["--home", str(self.home)])])
 
 

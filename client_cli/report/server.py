@@ -8,7 +8,7 @@ from pathlib import Path
 
 from axonp2p.client.loop_thread import LoopThread
 from axonp2p.client.storage.job_store import JobFolder
-from axonp2p.settings import home_folder
+from axonp2p.settings import home_path
 from client_cli.report.folder_view import FolderView
 from client_cli.report.live import LiveJob
 from client_cli.report.page_server import PageServer
@@ -66,7 +66,7 @@ class ServedPage:
 
 def spelled_for(home: Path) -> Command:
     """Commands about jobs of that home, as they can be typed."""
-    more = [] if home == home_folder("client", None) else ["--home", str(home)]
+    more = [] if home == home_path("client", None) else ["--home", str(home)]
     return lambda *words: " ".join(["axon", *words, *more])
 
 

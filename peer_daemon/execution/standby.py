@@ -115,7 +115,8 @@ class StandbyWorkers:
     ) -> RunningWorker:
         """A worker that sees the empty `job_folder` as its job's. Raises as `sandbox.child.start_worker` does."""
         if program == self._program and limits.gpu is None and not data:
-            self._like = limits
+            # Its memory is bound on the lease: until then it has what loading takes, however little a client asks for.
+            self._like = replace(limits, memory_mb=self._like.memory_mb)
             if self._standby is not None and self._standby.fits(limits):
                 standby, self._standby = self._standby, None
                 if await self._binds(standby, job_folder, limits):

@@ -147,9 +147,9 @@ def test_the_memory_is_that_of_the_need(tmp_path: Path) -> None:
             self.hoard = [torch.ones(2**18) for _ in range(800)]
     """)
     with pytest.raises(LimitReached, match="MiB of memory where 600 MiB are allowed"):
-        tried(written(tmp_path / "job", hoards, memory="600 MB"))
+        tried(written(tmp_path / "job", hoards, memory="600 MiB"))
     with pytest.raises(TaskMistake) as caught:
-        tried(written(tmp_path / "at-once", hoards.replace("2**18", "2**28"), memory="600 MB"))
+        tried(written(tmp_path / "at-once", hoards.replace("2**18", "2**28"), memory="600 MiB"))
     assert "more memory under [need]" in caught.value.fix
 
 

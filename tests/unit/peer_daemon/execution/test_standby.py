@@ -116,6 +116,12 @@ async def test_the_next_one_is_like_the_last_lease(world):
     assert len(world.started) == 2
 
 
+async def test_a_lease_with_little_memory_does_not_starve_the_next_one(world):
+    await world.lease(dataclasses.replace(USUAL, memory_mb=64))
+    await world.follows(True)
+    assert world.started[-1].limits == USUAL
+
+
 @pytest.mark.parametrize(
     ("limits", "program", "data"),
     [
