@@ -128,8 +128,31 @@ async def launch(
 
     To be called on a thread that lives as long as the sandbox shall: when that thread ends, the kernel ends the
     sandbox. In its first milliseconds bubblewrap has not asked the kernel for that yet; a daemon that dies then
-    leaves a worker whose channel is closed, and that ends before it saw any of the job.
+    leaves a worker whose channel is closed, and that ends before it saw any of the job. For the same reason somebody
+    who is cancelled here waits until the first process is known, and ends that.
     """
+    starting = asyncio.create_task(_launch(job_folder, limits, program, python_path, data or {}, prepare))
+    try:
+        return await asyncio.shield(starting)
+    except asyncio.CancelledError:
+        with contextlib.suppress(AxonError):
+            launched = await starting
+            launched.first.kill()
+            launched.first.close()
+            await launched.bubblewrap.wait()
+            launched.channel.close()
+            launched.log.close()
+        raise
+
+
+async def _launch(
+    job_folder: Path,
+    limits: Limits,
+    program: str,
+    python_path: tuple[str, ...],
+    data: Mapping[str, Path],
+    prepare: Callable[[InitProcess], None],
+) -> Launched:
     bubblewrap = find_bubblewrap()
     ends = _Ends.make(gpu=limits.gpu is not None)
     process: asyncio.subprocess.Process | None = None
@@ -137,7 +160,7 @@ async def launch(
     try:
         found = find_environment()
         user = choose_user()
-        _check_data(data or {}, another_user=user is not None)
+        _check_data(data, another_user=user is not None)
         command = bubblewrap_command(
             bubblewrap,
             replace(found, python_path=found.python_path + python_path),
@@ -146,7 +169,7 @@ async def launch(
             descriptors=ends.descriptors,
             run=[program, str(ends.channel_inside.fileno())],
             user=user,
-            data={name: str(folder) for name, folder in (data or {}).items()},
+            data={name: str(folder) for name, folder in data.items()},
         )
         process = await _start(command, ends)
         ends.close_inside()

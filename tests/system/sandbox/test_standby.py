@@ -7,6 +7,7 @@ import json
 from collections.abc import AsyncIterator
 from pathlib import Path
 
+import psutil
 import pytest
 
 from axonp2p.sandbox.child import SandboxedWorker, start_worker
@@ -106,6 +107,20 @@ async def test_it_has_as_much_memory_as_its_lease(standing, folder, memory_mb, l
         ended = asyncio.create_task(standing.wait())
         await asyncio.wait([ended], timeout=30 if limit else 3)
     assert (await standing.kill()).limit == limit
+
+
+@pytest.mark.parametrize("milliseconds", [0, 2, 5, 10, 20, 30, 50])
+async def test_a_start_that_is_cancelled_leaves_no_process(folder, milliseconds):
+    before = set(psutil.Process().children(recursive=True))
+    starting = asyncio.create_task(start_worker(folder, LIMITS, program="probe", python_path=("/job",)))
+    await asyncio.sleep(milliseconds / 1000)
+    starting.cancel()
+    started = (await asyncio.gather(starting, return_exceptions=True))[0]
+    if isinstance(started, SandboxedWorker):
+        await started.kill()
+    left = set(psutil.Process().children(recursive=True)) - before
+    assert [process.name() for process in left if process.status() != psutil.STATUS_ZOMBIE] == []
+    assert str(folder) not in str([process.info["cmdline"] for process in psutil.process_iter(["cmdline"])])
 
 
 async def test_a_lease_that_no_worker_can_stand_by_for_ends_it(standing):
