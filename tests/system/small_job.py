@@ -61,7 +61,7 @@ def write_job(
             peers = {peers}
             min-peers = {least}
             wait = "{wait}"
-            memory = "800 MB"
+            memory = "800 MiB"
             max-rtt = "5 s"
             [train]
             rounds = {rounds}

@@ -111,7 +111,7 @@ Task = axonp2p.tasks.from_lightning(Line, data=data)
 @pytest.mark.timeout(900)
 def test_lightning_comes_along_with_the_job(swarm: axonp2p.Swarm, tmp_path: Path) -> None:
     folder = write_job(tmp_path / "job", peers=2, least=2, rounds=3, task=LIGHTNING)
-    text = (folder / "job.toml").read_text().replace('"800 MB"', '"1200 MB"')
+    text = (folder / "job.toml").read_text().replace('"800 MiB"', '"1200 MiB"')
     (folder / "job.toml").write_text(f'{text}[packages]\ninstall = ["lightning"]\n')
     rounds, weights = trained(swarm, folder)
     losses = [event.metrics["val_loss"] for event in rounds]
