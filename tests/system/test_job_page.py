@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import pytest_asyncio
 
 pytest.importorskip("playwright", reason="no playwright here: pip install 'axonp2p[browser]'")
 
@@ -24,7 +23,7 @@ from axonp2p.client.storage.job_store import JobStore
 from axonp2p.kinds.train.metrics_file import MetricsFile
 from axonp2p.sandbox.child import why_no_sandbox
 from client_cli.report.files import write_report
-from tests.laboratory.browsers import CHROMIUM, NO_CHROMIUM, a_browser
+from tests.laboratory.browsers import CHROMIUM, NO_CHROMIUM
 from tests.laboratory.paper_job import HOSTILE, STATES, PaperJob
 from tests.system.person import Person
 from tests.system.processes import Processes
@@ -38,13 +37,6 @@ pytestmark = [
 PHONE = {"width": 390, "height": 844}
 WAIT_MS = 60_000
 no_sandbox = why_no_sandbox()
-
-
-@pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def browser() -> AsyncIterator[Browser]:
-    """One for all tests; each has a tab of its own, with nothing in its memory."""
-    async with a_browser() as one:
-        yield one
 
 
 @dataclass

@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import pytest_asyncio
 
 pytest.importorskip("playwright", reason="no playwright here: pip install 'axonp2p[browser]'")
 
@@ -22,7 +21,7 @@ from playwright.async_api import Browser, Page, expect
 
 from client_cli.jobs_page.server import JobsPage
 from tests.laboratory import paper_home
-from tests.laboratory.browsers import CHROMIUM, NO_CHROMIUM, a_browser
+from tests.laboratory.browsers import CHROMIUM, NO_CHROMIUM
 from tests.laboratory.paper_home import FAILED, FINISHED, RUNNING
 from tests.laboratory.paper_job import HOSTILE
 from tests.system.person import Person
@@ -34,13 +33,6 @@ pytestmark = [
 
 WIDE, PHONE = {"width": 1280, "height": 800}, {"width": 390, "height": 844}
 WAIT_MS = 30_000
-
-
-@pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def browser() -> AsyncIterator[Browser]:
-    """One for all tests; each has a tab of its own, with nothing in its memory."""
-    async with a_browser() as one:
-        yield one
 
 
 @dataclass

@@ -23,7 +23,7 @@ from axonp2p.transport.tls import client_context
 from axonp2p.wire.envelope import sign
 from tests.fakes import make_row
 from tests.laboratory.authority import Authority
-from tests.laboratory.browsers import CHROMIUM, NO_CHROMIUM, a_browser
+from tests.laboratory.browsers import CHROMIUM, NO_CHROMIUM
 from tests.laboratory.paper_overview import ATTIC, BUSY, EMPTY, OVERVIEWS, PaperRecorder
 from tests.unit.tracker.conftest import Running, start_tracker
 from tests.unit.tracker.logs import ADA, BEN, convicted, paid
@@ -41,13 +41,6 @@ LOOKS = {"light": ("light", WIDE), "dark": ("dark", WIDE), "phone": ("light", PH
 GROUND = {"light": "rgb(238, 241, 244)", "dark": "rgb(13, 17, 23)"}
 WAIT_MS = 20_000
 """The page asks again every five seconds."""
-
-
-@pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def browser() -> AsyncIterator[Browser]:
-    """One for all tests; each has a tab of its own, with nothing in its memory."""
-    async with a_browser() as one:
-        yield one
 
 
 @dataclass

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import pytest_asyncio
 
 pytest.importorskip("playwright", reason="no playwright here: pip install 'axonp2p[browser]'")
 
@@ -17,7 +16,7 @@ from playwright.async_api import Browser, Page, expect
 
 from peer_daemon.page.app import StatusPage
 from peer_daemon.page.token import TOKEN_FILE, page_address
-from tests.laboratory.browsers import CHROMIUM, NO_CHROMIUM, a_browser
+from tests.laboratory.browsers import CHROMIUM, NO_CHROMIUM
 from tests.laboratory.paper_steering import NOON, STATES, PaperSteering
 
 pytestmark = [
@@ -26,13 +25,6 @@ pytestmark = [
 ]
 
 PHONE = {"width": 390, "height": 844}
-
-
-@pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def browser() -> AsyncIterator[Browser]:
-    """One for all tests; each has a tab of its own, with nothing in its memory."""
-    async with a_browser() as one:
-        yield one
 
 
 @dataclass
