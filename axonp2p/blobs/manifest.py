@@ -18,6 +18,8 @@ from axonp2p.wire.codec import Message, decode_as, encode
 from axonp2p.wire.frame import PAYLOAD_LIMIT
 
 MOST_FILES = 256
+ALONE = "content"
+"""What the file of a blob beside the bundle is called in its manifest: so its bytes alone give the blob its name."""
 
 
 class BlobFile(Message, frozen=True):

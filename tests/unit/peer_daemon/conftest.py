@@ -219,10 +219,10 @@ class OnePeer:
         async with self._told:
             self._told.notify_all()
 
-    async def _start_worker(self, folder, limits, *, program, data):
+    async def _start_worker(self, folder, limits, *, program, data, blobs):
         ours, theirs = socket.socketpair()
         worker = PlayedWorker(WorkerChannel(ours), Inside(theirs.detach()), folder)
-        worker.program = program
+        worker.program, worker.blobs = program, blobs
         await self.workers.put(worker)
         return worker
 
