@@ -228,7 +228,12 @@ class OnePeer:
 
 
 def take_lease(
-    *peers: OnePeer, reservation: str = RESERVATION, seconds: int = 60, datasets=(), kind: str = "train"
+    *peers: OnePeer,
+    reservation: str = RESERVATION,
+    seconds: int = 60,
+    datasets=(),
+    kind: str = "train",
+    grace: int = 0,
 ) -> TakeLease:
     now = int(time.time())
     token = Token(
@@ -250,6 +255,7 @@ def take_lease(
         cores=1,
         memory_mb=256,
         datasets=list(datasets),
+        grace=grace,
     )
 
 
