@@ -285,6 +285,7 @@ class LeasedCrew:
     def dismiss(self, rank: int, reason: str) -> None:
         """A peer is out of the job: its log is fetched, then its lease ended, and it is told why, in the background."""
         self._dismissed.add(rank)
+        self.blobs.gone(rank)
         self.write_down()
         self.fewer.set()
         in_background(self._tasks, self._release(rank, reason))

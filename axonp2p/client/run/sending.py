@@ -107,6 +107,8 @@ class Sending:
         while not received.done():
             taker.news.clear()
             now = self._clock.monotonic()
+            if taker.lease.gone:
+                raise Unreachable(taker.lease.gone)
             if now > taker.moved + STUCK_S:
                 raise Unreachable(f"peer {taker.lease.name} took nothing of what it was sent for {STUCK_S:g} s")
             joined = self._seeding.has_joined(rank)
@@ -185,6 +187,7 @@ class Sending:
         taker = self._takers.pop(rank, None)
         if taker is not None:
             self._from_members_of_gone += taker.from_members
+            taker.news.set()
         self._seeding.gone(rank, self._clock.monotonic())
         self._wake()
 

@@ -26,7 +26,7 @@ from axonp2p.client.run.blob_office import AT_ONCE, BlobOffice
 from axonp2p.clock import SystemClock
 from axonp2p.errors import JobFileWrong, Refused, Unreachable
 from axonp2p.jobs.bundle import Bundle, alone
-from axonp2p.jobs.messages import SetRoster
+from axonp2p.jobs.messages import SetRoster, WorkerEnded
 from axonp2p.transport.sessions.session import Session
 from tests.unit.client.conftest import Daemon
 from tests.unit.client.run.test_crew import crew_of, rosters
@@ -282,3 +282,20 @@ async def test_a_peer_on_no_roster_is_put_on_it_since_members_pass_on(start_peer
     assert (rosters(group[0]), rosters(group[1])) == ([(1, 0, [0]), (2, 0, [0, 1])], [(2, 1, [0, 1])])
     crew.drop(content.blob.name)
     await end(crew.blobs, leases)
+
+
+async def test_a_worker_that_ends_meanwhile_ends_the_bringing(
+    start_peer: Any, tmp_path: Path, office: BlobOffice
+) -> None:
+    (daemon,), leases = await group_of(start_peer, 1, still=True)
+    bringing = asyncio.create_task(office.bring(0, leases[0], array(tmp_path, "a")))
+    while not daemon.blobs:  # noqa: ASYNC110
+        await asyncio.sleep(0.01)
+    assert daemon.session is not None
+    await daemon.session.send(WorkerEnded(reason="used 300 MiB of memory", limit="memory"))
+    while not leases[0].gone:  # noqa: ASYNC110
+        await asyncio.sleep(0.01)
+    office.gone(0)
+    with pytest.raises(Unreachable, match="its worker ended: used 300 MiB"):
+        await bringing
+    await end(office, leases)
