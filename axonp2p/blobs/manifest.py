@@ -19,7 +19,7 @@ from axonp2p.wire.frame import PAYLOAD_LIMIT
 
 MOST_FILES = 256
 ALONE = "content"
-"""What the file of a blob beside the bundle is called in its manifest: so its bytes alone give the blob its name."""
+"""The name of the file of a further blob in its manifest: so its bytes alone give the blob its name."""
 
 
 class BlobFile(Message, frozen=True):

@@ -33,7 +33,7 @@ MOST_PIECES = 8192
 MOST_ASKED = 32
 MOST_TOLD = 1024
 MOST_BLOBS = 256
-"""Beside the bundle, that a peer holds for one lease at a time."""
+"""That a peer holds for one lease at a time, the bundle not counted."""
 
 Name = Annotated[bytes, msgspec.Meta(min_length=32, max_length=32)]
 Number = Annotated[int, msgspec.Meta(ge=0, lt=MOST_PIECES)]
@@ -105,7 +105,7 @@ class BlobReceived(Message, tag=True, frozen=True):
 
 
 class BlobRefused(Message, tag=True, frozen=True):
-    """The peer has not taken a blob beside the bundle, or has given it up; the lease continues."""
+    """The peer has not taken a further blob, or has given it up; the lease continues."""
 
     blob: Name
     """The blob's name."""

@@ -24,8 +24,8 @@ session is lost after the bundle has come, the worker waits for a while, and the
       | EndLease ---------------------------> |  the worker and its files are removed
       | <---------------- LeaseEnded          |
 
-`JoinMesh` makes it a link: from one member's daemon to another's, on which `Carry` travels (`transport.mesh`) and,
-beside it, what members say of blobs (`blobs.messages`). `RegisterAtRelay` makes the listener a relay for the
+`JoinMesh` makes it a link: from one member's daemon to another's, on which `Carry` travels (`transport.mesh`) and
+what members say of blobs (`blobs.messages`). `RegisterAtRelay` makes the listener a relay for the
 caller (`transport.relay`).
 """
 

@@ -85,7 +85,8 @@ class BlobSide:
         self._from_members = 0
         self._news = asyncio.Event()
         self._stirred = asyncio.Event()
-        self._news.set()
+        if self._swarm.complete:
+            self._news.set()
 
     async def run(self) -> None:
         """Serve until cancelled."""

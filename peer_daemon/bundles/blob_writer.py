@@ -1,4 +1,4 @@
-"""One file that a lease is brought beside its bundle: where the worker does not see it until it is whole."""
+"""The file of one further blob of a lease. The worker does not see it until it is whole."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class BlobWriter:
     def __init__(self, folder: Path, room: LeaseRoom, blob: Blob, number: int) -> None:
         """`number` is no other's in that folder. Raises `MalformedMessage` for a blob that is not one file."""
         if [file.path for file in blob.files] != [ALONE]:
-            raise MalformedMessage("a blob beside the bundle that is not one file")
+            raise MalformedMessage("a further blob that is not one file")
         self._arriving = folder / "arriving" / str(number)
         self._shown = folder / "blobs" / blob.name.hex()
         self._room = room

@@ -55,7 +55,7 @@ class BundleWriter:
             shown.chmod(_FOLDER)
         (self._folder / "arriving").mkdir(mode=0o700)
 
-    def beside(self, blob: Blob) -> BlobWriter:
+    def further(self, blob: Blob) -> BlobWriter:
         """What writes a further blob into this folder. Raises as `BlobWriter` and its `open` do."""
         with self._turn:
             writer = BlobWriter(self._folder, self._room, blob, next(self._numbers))

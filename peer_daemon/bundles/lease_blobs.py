@@ -1,7 +1,7 @@
 """All blobs of one lease, by name: the bundle, which comes first, and what its client brings the worker besides.
 
-It stands beside the worker's traffic on the links of the mesh (`transport.link.LinkCompanion`). What members of the job
-say of a blob that the client has not named is passed over: a member says what it has again when it is asked.
+Its words travel on the links of the mesh, which carry the worker's traffic too (`transport.link.LinkCompanion`). A
+member's words about a blob that the client has not named are ignored: the member says them again when it is asked.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ log = get_logger(__name__)
 
 @dataclass(frozen=True)
 class _Further:
-    """One blob beside the bundle."""
+    """One blob that is not the bundle."""
 
     side: BlobSide
     writer: BlobWriter
@@ -75,7 +75,7 @@ class LeaseBlobs:
         self._dropped: deque[bytes] = deque(maxlen=MOST_BLOBS)
         """Of which pieces may still be on the way."""
         self._unclaimed: list[bytes] = []
-        """What the client brought before it was away, and has not named since: it gives way to others."""
+        """Blobs that the client brought before it was away, and has not named since: they give way to others."""
         self._up: set[int] = set()
         self._gone_bytes = 0
         self._begun: asyncio.Queue[BlobSide] = asyncio.Queue()
@@ -94,7 +94,7 @@ class LeaseBlobs:
         return self._bundle.bytes_there if self._bundle else 0
 
     @property
-    def bytes_besides(self) -> int:
+    def carried_bytes(self) -> int:
         """How much came of other blobs, and how much of all blobs members had from here."""
         passed_on = self._bundle.bytes_passed_on if self._bundle else 0
         sides = [further.side for further in self._further.values()]
@@ -233,7 +233,7 @@ class LeaseBlobs:
     async def _writer_of(self, blob: Blob) -> BlobWriter:
         while True:
             try:
-                return await asyncio.to_thread(self._writer.beside, blob)
+                return await asyncio.to_thread(self._writer.further, blob)
             except LimitReached:
                 if not self._unclaimed:
                     raise
@@ -250,7 +250,7 @@ class LeaseBlobs:
             await asyncio.to_thread(further.writer.remove)
 
     def _give_up(self, name: bytes, reason: str) -> None:
-        """The disk does not take that blob, whose client and worker go on without it."""
+        """The disk does not take that blob, whose client and worker continue without it."""
         if further := self._forget(name):
             log.warning("a blob was given up", reason=reason)
             in_background(self._tasks, self._remove_and_refuse(further, name, reason))

@@ -1,4 +1,4 @@
-"""How much of the disk the files of one lease may take: its bundle and what it is brought besides, together."""
+"""How much of the disk the files of one lease may take: its bundle and all further blobs, together."""
 
 from __future__ import annotations
 

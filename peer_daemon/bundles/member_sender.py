@@ -1,4 +1,4 @@
-"""What a member says to one other of a blob: words as they come up, and the pieces that it was asked for.
+"""The words of a member to one other about a blob, and the pieces that it was asked for.
 
 A task runs only while there is something to say: a lease may have hundreds of blobs, and the job 64 members.
 """

@@ -157,7 +157,7 @@ class JobRunner:
             bundle_bytes=self._blobs.bytes_there + self._unpacked_bytes,
             bundle_there=self._blobs.is_there,
             cpu_seconds=self.usage().cpu_seconds,
-            carried_bytes=self._carried_bytes + self._link_shaper.carried_bytes + self._blobs.bytes_besides,
+            carried_bytes=self._carried_bytes + self._link_shaper.carried_bytes + self._blobs.carried_bytes,
             receipts=self._side.receipts,
             stopped=self.suspension.frozen,
             away=self.line.session.closed,

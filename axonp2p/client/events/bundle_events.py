@@ -1,4 +1,4 @@
-"""What a person may see of blobs on their way: what the client sends, what the peers pass on, and who does not."""
+"""Events about blobs on their way: bytes that the client sends, bytes that peers pass on, and peers that do not."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What one peer says of the blobs that it is brought: to whoever brings it each, by the blob's name."""
+"""The words of one peer about blobs, each handed to whoever brings it that blob."""
 
 from __future__ import annotations
 

@@ -1,10 +1,10 @@
-"""What a driver brings to its peers while they work: files that leave this machine about once, as the bundle does.
+"""Files that a driver brings to its peers while they work. They leave this machine about once, as the bundle does.
 
     content = await asyncio.to_thread(jobs.bundle.alone, path)      one file on this disk; hashing reads it
     await crew.bring(rank, content)                                 its worker can read /blobs/<content.blob.name.hex()>
     crew.drop(content.blob.name)                                    nobody needs it any more
 
-One `Sending` for each blob. What is there is there for whoever asks again: a driver says `bring` before each use.
+One `Sending` for each blob. For a blob that is there `bring` returns at once, so drivers call it before each use.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ class BlobOffice:
         name = content.blob.name
         brought = self._blobs.get(name)
         if brought is None:
-            brought = self._blobs[name] = _Brought(Sending(content, self._clock, self._tell, beside=True))
+            brought = self._blobs[name] = _Brought(Sending(content, self._clock, self._tell, shows_progress=False))
         if not brought.is_with(rank, lease):
             brought.leases[rank] = lease
             brought.under_way[rank] = asyncio.create_task(self._bring(brought, rank, lease), name=f"blob {name.hex()}")

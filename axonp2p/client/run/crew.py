@@ -73,7 +73,7 @@ class LeasedCrew:
         self._disk = disk
         self._office = office
         self.blobs = blobs
-        """What the driver has brought to peers, in bytes."""
+        """All that the driver brings to peers, and how many bytes of it have travelled."""
         self._epoch = 0
         self._members: list[int] = []
         """Of the last roster that the driver set."""
@@ -184,8 +184,8 @@ class LeasedCrew:
         """See to it that a peer has `content`, one file of this disk (`jobs.bundle.alone`), from here or from members.
 
         When it returns, the peer's worker can read the whole file at /blobs/NAME; `content.blob.name.hex()` is NAME.
-        For what was brought before it returns at once, so say it before each use: a peer that was lost and is back
-        is asked anew. Several at once are fine, and somebody who is cancelled here leaves the file on its way.
+        For a file that is there it returns at once, so call it before each use: a peer that was lost and is back is
+        asked again. Several calls at once are fine, and one that is cancelled leaves the file on its way.
 
         Raises `Refused` when the peer does not take it (it has no room for it, say), `Unreachable` when it is gone or
         takes nothing for two minutes, what its misbehaviour ends the lease with, and `JobFileWrong` when the file

@@ -1,7 +1,7 @@
 """A blob's way from this disk to the peers: each piece about once, and what the peers say of those they have.
 
-`blobs.seeding` decides who is given what; every peer takes it at its own speed. It lives as long as peers need the
-blob: who comes late has it from the others.
+`blobs.seeding` decides who is given what; every peer takes it at its own speed. It lasts as long as peers need the
+blob: a peer that comes late has it from the others.
 """
 
 from __future__ import annotations
@@ -41,17 +41,19 @@ class _Taker:
 
 
 class Sending:
-    """One job's bundle, or one blob beside it, given to peers."""
+    """One job's bundle, or one further blob, given to peers."""
 
-    def __init__(self, bundle: Bundle, clock: Clock, tell: Callable[[Event], None], *, beside: bool = False) -> None:
-        """`beside`: it is one file that a driver brings, whose progress nobody is told."""
+    def __init__(
+        self, bundle: Bundle, clock: Clock, tell: Callable[[Event], None], *, shows_progress: bool = True
+    ) -> None:
+        """`shows_progress`: whether `BundleProgress` is told."""
         self.sent_bytes = 0
         """Bytes of pieces that left this machine."""
         self._bundle = bundle
         self._blob: Blob = bundle.blob
         self._clock = clock
         self._tell = tell
-        self._beside = beside
+        self._shows_progress = shows_progress
         self._seeding = Seeding(self._blob.count)
         self._named: set[tuple[int, int]] = set()
         """Who has told of whom that it sent wrong bytes."""
@@ -162,7 +164,7 @@ class Sending:
         self._tell(PieceWrong(peer=name, told_by=teller, piece=number))
 
     def _show_progress(self, now: float) -> None:
-        if self._beside or now < self._shown_at + PROGRESS_EVERY_S:
+        if not self._shows_progress or now < self._shown_at + PROGRESS_EVERY_S:
             return
         self._shown_at = now
         done = sum(self._seeding.held_by(rank) for rank in self._takers)

@@ -1,4 +1,4 @@
-"""What a job is brought beside its bundle, as its worker sees it: whole files that it reads and maps, and no others."""
+"""Files that a job is brought while it runs, as its worker sees them: whole, to read and to map, and no others."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def array(folder: Path, sign: bytes) -> Bundle:
 
 
 def bring(writer: BundleWriter, content: Bundle, *, whole: bool = True) -> None:
-    blob = writer.beside(content.blob)
+    blob = writer.further(content.blob)
     for number in range(content.blob.count if whole else content.blob.count - 1):
         blob.write(number, content.piece(number))
     if whole:
@@ -132,7 +132,7 @@ async def test_the_folder_is_there_before_anything_comes_and_where_nothing_ever_
 
 async def test_one_that_is_dropped_is_gone_but_for_those_that_have_it_open(jobs: Path) -> None:
     writer, content = lease(jobs, "one"), array(jobs, b"a")
-    blob = writer.beside(content.blob)
+    blob = writer.further(content.blob)
     for number in range(content.blob.count):
         blob.write(number, content.piece(number))
     blob.show()

@@ -68,7 +68,7 @@ class Client:
         await self.hears(BlobReceived)
 
     async def names(self, content: Bundle) -> None:
-        """Offer a blob beside the bundle."""
+        """Offer a further blob."""
         await self.session.send(BlobManifest(blob=content.blob.name), content.blob.encoded)
 
     async def gives_of(self, content: Bundle, *numbers: int) -> None:
@@ -103,7 +103,7 @@ def lease_of(make_peer):
 
 
 async def meet(*clients: Client, epoch: int = 0) -> None:
-    """Each knows the others from now on, by the order in which they stand here."""
+    """Each knows the others from now on, by their order here."""
     members = [client.peer.member(rank) for rank, client in enumerate(clients)]
     for rank, client in enumerate(clients):
         await client.session.send(SetRoster(epoch=epoch, rank=rank, members=members))

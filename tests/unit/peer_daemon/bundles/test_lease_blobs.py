@@ -1,4 +1,4 @@
-"""What a client brings a worker beside the bundle: real daemons with real links; the client's part is played."""
+"""Further blobs at a peer: real daemons with real links; the client's part is played."""
 
 from __future__ import annotations
 
@@ -54,8 +54,8 @@ def b(tmp_path):
     return array(tmp_path, b"b")
 
 
-async def lives(client) -> None:
-    """The lease goes on: its peer answers."""
+async def still_answers(client) -> None:
+    """The lease continues: its peer answers."""
     await client.session.send(FetchLog())
     await client.hears(LogPart)
 
@@ -214,7 +214,7 @@ async def test_a_wrong_piece_of_the_client_ends_the_lease(make_peer, lease_of, a
     await is_blamed(client)
 
 
-async def test_too_many_are_refused_by_name_and_the_lease_goes_on(make_peer, lease_of, monkeypatch, a, b):
+async def test_too_many_are_refused_by_name_and_the_lease_continues(make_peer, lease_of, monkeypatch, a, b):
     monkeypatch.setattr(lease_room, "MOST_BLOBS", 1)
     client = await lease_of(await make_peer())
     await client.has_the_bundle()
@@ -223,7 +223,7 @@ async def test_too_many_are_refused_by_name_and_the_lease_goes_on(make_peer, lea
     refused = await client.hears(BlobRefused)
     assert (refused.blob, "holds 1 blobs" in refused.reason) == (b.blob.name, True)
     await client.gives_of(b, 0)  # as if it had been sent before
-    await lives(client)
+    await still_answers(client)
     await client.session.send(DropBlob(blob=a.blob.name))
     await client.brings(b)
     assert client.shown().keys() == {hexed(b)}
@@ -242,7 +242,7 @@ async def test_what_the_owner_has_no_room_for_is_refused_before_it_is_sent(make_
     await client.brings(a)
 
 
-async def test_a_disk_that_is_full_gives_that_one_up_and_the_rest_goes_on(make_peer, lease_of, a, b):
+async def test_a_disk_that_is_full_gives_that_one_up_and_the_rest_continues(make_peer, lease_of, a, b):
     client = await lease_of(await make_peer())
     await client.has_the_bundle()
     await client.names(a)
@@ -275,7 +275,7 @@ async def test_a_member_has_nothing_of_a_blob_that_its_own_client_did_not_name(m
         await client.has_the_bundle()
     await meet(*clients)
     await clients[0].brings(a)
-    await asyncio.gather(*(lives(client) for client in clients))
+    await asyncio.gather(*(still_answers(client) for client in clients))
     assert clients[1].shown() == {}
     assert list((clients[1].worker.folder.parent / "arriving").iterdir()) == []
 
