@@ -78,7 +78,7 @@ class LeaseBlobs:
         """Blobs that the client brought before it was away, and has not named since: they give way to others."""
         self._up: set[int] = set()
         self._gone_bytes = 0
-        self._begun: asyncio.Queue[BlobSide] = asyncio.Queue()
+        self._begun: asyncio.Queue[BlobSide] = asyncio.Queue(MOST_BLOBS)
         self._serving: dict[bytes, asyncio.Task[None]] = {}
         self._ready: Callable[[], Awaitable[None]] | None = None
         self._tasks: set[asyncio.Task[None]] = set()
@@ -243,7 +243,7 @@ class LeaseBlobs:
         for rank in self._up:
             side.up(rank)
         await side.offered()
-        self._begun.put_nowait(side)
+        await self._begun.put(side)
 
     async def _remove(self, name: bytes) -> None:
         if further := self._forget(name):
