@@ -70,7 +70,7 @@ class PeerSettings(_Section, frozen=True):
     memory_mb: Mebibytes = 0
     """Memory for each job in MiB; 0 means half of the machine's, shared among the slots."""
     disk_mb: Mebibytes = 2048
-    """Disk for each job in MiB: bundle, log and /tmp."""
+    """Disk for each job in MiB: bundle, what the job is brought besides, log and /tmp."""
     slots: int = 1
     """How many jobs at a time."""
     kinds: list[str] = []
