@@ -9,7 +9,7 @@ from axonp2p.table.tracker_health import TrackerHealth
 from axonp2p.table.tracker_lines import TrackerLines
 from axonp2p.table.vouching import sign_vouching
 from axonp2p.wire.envelope import sign
-from peer_daemon.discovery.tracker_news import TrackerNews
+from peer_daemon.discovery.tracker_news import AGAIN_AFTER_S, TrackerNews
 from tests.fakes import NEARBY, NOW, ManualClock, key_of
 
 ONE, TWO, STRANGER = key_of("one"), key_of("two"), key_of("stranger")
@@ -97,3 +97,21 @@ async def test_a_tracker_that_knows_no_such_question_is_no_trouble(tmp_path):
     news, health, offered = make_news(tmp_path)
     assert await news.hear(FakeTracker(old=True), None) is False
     assert (health.addresses, offered) == ([CONFIGURED], [])
+
+
+async def test_after_a_datagram_a_tracker_is_asked_only_for_what_is_new(tmp_path):
+    news, _, _ = make_news(tmp_path)
+    assert news.is_due(CONFIGURED, None, lonely=False)  # the line is open anyway
+    assert news.is_due(CONFIGURED, b"1111", lonely=False)
+    await news.hear(FakeTracker(), b"1111")
+    assert not news.is_due(CONFIGURED, b"1111", lonely=False)
+    assert news.is_due(CONFIGURED, b"2222", lonely=False)
+    assert news.is_due(CONFIGURED, b"1111", lonely=True)
+    news._clock.time += AGAIN_AFTER_S + 1
+    assert news.is_due(CONFIGURED, b"1111", lonely=False)
+
+
+async def test_what_was_not_heard_is_asked_for_again(tmp_path):
+    news, _, _ = make_news(tmp_path)
+    await news.hear(FakeTracker(old=True), b"1111")
+    assert news.is_due(CONFIGURED, b"1111", lonely=False)
