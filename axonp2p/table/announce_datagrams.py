@@ -55,7 +55,7 @@ class DatagramTicket(Message, frozen=True):
     """With which the tracker's answers are authentic; secret."""
 
 
-class Question(NamedTuple):
+class AnnounceQuestion(NamedTuple):
     """An announce as it arrives."""
 
     nonce: bytes
@@ -103,17 +103,17 @@ def news_of(known: Iterable[str], vouched: Iterable[str]) -> bytes:
     return hashlib.blake2b(text.encode(), digest_size=NEWS_BYTES).digest()
 
 
-def write_question(question: Question) -> bytes:
+def write_question(question: AnnounceQuestion) -> bytes:
     """The datagram of a question."""
     return _HEAD.pack(_QUESTION, question.nonce, question.ticket, question.token) + question.body
 
 
-def read_question(datagram: bytes) -> Question | None:
+def read_question(datagram: bytes) -> AnnounceQuestion | None:
     """The question in a datagram; None for what is none. Nothing in it is believed yet."""
     if not LEAST_QUESTION <= len(datagram) <= LARGEST_DATAGRAM or not datagram.startswith(_QUESTION):
         return None
     _, nonce, ticket, token = _HEAD.unpack_from(datagram)
-    return Question(nonce, ticket, token, datagram[_HEAD.size :])
+    return AnnounceQuestion(nonce, ticket, token, datagram[_HEAD.size :])
 
 
 def write_token(nonce: bytes, token: bytes) -> bytes:

@@ -7,10 +7,10 @@ import socket
 
 from axonp2p.table.announce_datagrams import LARGEST_ANSWER, No
 from axonp2p.transport.dial_policy import DialPolicy
-from peer_daemon.announcing.datagram_talk import DatagramTalk, Taken
+from peer_daemon.announcing.datagram_talk import DatagramTalk, TakenByDatagram
 
 
-async def converse(talk: DatagramTalk, host: str, port: int) -> Taken | No | None:
+async def converse(talk: DatagramTalk, host: str, port: int) -> TakenByDatagram | No | None:
     """Hold the conversation with that IP address and port to its end; None when nobody answers. Raises nothing.
 
     The socket is connected: the kernel drops what others send, and tells at once when nobody listens there.

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from axonp2p.table.announce_datagrams import NO_TOKEN, No, Question, TokenTold, Yes, read_answer, write_question
+from axonp2p.table.announce_datagrams import NO_TOKEN, AnnounceQuestion, No, TokenTold, Yes, read_answer, write_question
 from peer_daemon.announcing.announce_ways import DatagramWay
 
 WAITS_S = (0.3, 0.5, 0.7)
@@ -24,7 +24,7 @@ MOST_TOKENS = 2
 
 
 @dataclass(frozen=True)
-class Taken:
+class TakenByDatagram:
     """The tracker has the row; the next announce may show this token."""
 
     yes: Yes
@@ -36,10 +36,10 @@ class DatagramTalk:
 
     def __init__(self, way: DatagramWay, nonce: bytes, body: bytes) -> None:
         self._way = way
-        self._question = Question(nonce, way.ticket.ticket, way.token, body)
+        self._question = AnnounceQuestion(nonce, way.ticket.ticket, way.token, body)
         self._waits = list(WAITS_S)
         self._tokens = 0
-        self.outcome: Taken | No | None = None
+        self.outcome: TakenByDatagram | No | None = None
         """How it ended; None while it goes on, and where nobody answered."""
 
     def send(self) -> tuple[bytes, float] | None:
@@ -52,7 +52,7 @@ class DatagramTalk:
         """Something came from there; whether it changes what is to be done: `outcome` or `send` says what."""
         answer = read_answer(datagram, self._question.nonce, self._way.ticket.key)
         if isinstance(answer, Yes):
-            self.outcome = Taken(answer, self._question.token)
+            self.outcome = TakenByDatagram(answer, self._question.token)
         elif isinstance(answer, No):
             self.outcome = answer
         elif isinstance(answer, TokenTold) and answer.token not in (self._question.token, NO_TOKEN):

@@ -23,7 +23,7 @@ from axonp2p.wire.codec import encode
 from axonp2p.wire.envelope import Signed
 from peer_daemon.announcing.announce_ways import AnnounceWays, DatagramWay
 from peer_daemon.announcing.datagram_line import address_of, converse
-from peer_daemon.announcing.datagram_talk import DatagramTalk, Taken
+from peer_daemon.announcing.datagram_talk import DatagramTalk, TakenByDatagram
 
 log = get_logger(__name__)
 
@@ -56,7 +56,7 @@ class RowSender:
         way, outcome = self._ways.by_datagram(address, len(body)), None
         if way is not None:
             outcome = await self._by_datagram(line, way, body)
-            if isinstance(outcome, Taken):
+            if isinstance(outcome, TakenByDatagram):
                 self._ways.answered(address, outcome.token)
                 return Given(outcome.yes.announced, outcome.yes.news)
             if outcome is not None:
@@ -74,7 +74,7 @@ class RowSender:
         """Forget all other trackers."""
         self._ways.keep_only(addresses)
 
-    async def _by_datagram(self, line: HttpCaller, way: DatagramWay, body: bytes) -> Taken | No | None:
+    async def _by_datagram(self, line: HttpCaller, way: DatagramWay, body: bytes) -> TakenByDatagram | No | None:
         talk = DatagramTalk(way, self._randbytes(NONCE_BYTES), body)
         return await converse(talk, way.host, line.address.port)
 

@@ -20,8 +20,8 @@ import psutil
 
 from axonp2p.table.announce_datagrams import (
     NO_TOKEN,
+    AnnounceQuestion,
     DatagramTicket,
-    Question,
     TokenTold,
     Yes,
     read_answer,
@@ -123,7 +123,7 @@ Say = Callable[[bytes | None], bytes | None]
 def announce(ticket: DatagramTicket, body: bytes) -> Say:
     """The whole conversation of one announce, with its token first."""
     nonce = os.urandom(16)
-    question = Question(nonce, ticket.ticket, NO_TOKEN, body)
+    question = AnnounceQuestion(nonce, ticket.ticket, NO_TOKEN, body)
 
     def say(heard: bytes | None) -> bytes | None:
         if heard is None:

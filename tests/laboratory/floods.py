@@ -30,7 +30,7 @@ from axonp2p.ledger.receipt import Receipts
 from axonp2p.peers.capability import Capability, Need, as_map
 from axonp2p.reservation.reserving import RESERVE_PATH, new_uuid, reserve
 from axonp2p.reservation.token import ReserveRequest, Token
-from axonp2p.table.announce_datagrams import NO_TOKEN, Question, write_question
+from axonp2p.table.announce_datagrams import NO_TOKEN, AnnounceQuestion, write_question
 from axonp2p.table.records import Query, Row
 from axonp2p.table.sync_messages import Push
 from axonp2p.table.tracker_client import ANNOUNCE_PATH, QUERY_PATH
@@ -341,7 +341,9 @@ async def announce_datagrams(target: Target, sent: Sent) -> None:
     chance = random.Random(1)
 
     def question() -> bytes:
-        return write_question(Question(chance.randbytes(16), chance.randbytes(8), NO_TOKEN, chance.randbytes(600)))
+        return write_question(
+            AnnounceQuestion(chance.randbytes(16), chance.randbytes(8), NO_TOKEN, chance.randbytes(600))
+        )
 
     await _datagrams((address.host, address.port), sent, question)
 

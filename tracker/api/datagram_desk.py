@@ -22,8 +22,8 @@ from axonp2p.table.announce_datagrams import (
     NEWS_BYTES,
     TICKET_BYTES,
     TICKETS_PURPOSE,
+    AnnounceQuestion,
     DatagramTicket,
-    Question,
     Yes,
     read_question,
     ticket_key,
@@ -42,7 +42,7 @@ MOST_AT_ONCE = 4096
 """Announces that wait for the disk; over that, peers hear a no."""
 
 
-class Said(StrEnum):
+class DatagramOutcome(StrEnum):
     """What became of a datagram, for the metrics."""
 
     DROPPED = "dropped"
@@ -71,7 +71,7 @@ class DatagramDesk:
         self._tokens = AddressTokens(randbytes(KEY_BYTES))
         self._at_work = 0
         self.said: Counter[str] = Counter()
-        """How many datagrams came, by `Said`."""
+        """How many datagrams came, by `DatagramOutcome`."""
         self.on_yes: Callable[[float], None] = lambda seconds: None
         """Told of each row that was taken, and how long that took. A no is counted by HTTPS, the peer's next way."""
         self.news: Callable[[], bytes] = lambda: bytes(NEWS_BYTES)
@@ -82,15 +82,15 @@ class DatagramDesk:
         ticket = self._randbytes(TICKET_BYTES)
         return DatagramTicket(ticket=ticket, key=ticket_key(self._secret, ticket))
 
-    def hear(self, datagram: bytes, address: str) -> Question | bytes:
+    def hear(self, datagram: bytes, address: str) -> AnnounceQuestion | bytes:
         """What is to be taken in (`take`), or what is answered at once: nothing, where that is empty."""
         question = read_question(datagram)
         if question is None:
-            self.said[Said.DROPPED] += 1
+            self.said[DatagramOutcome.DROPPED] += 1
             return b""
         now = self._clock.now()
         if not self._tokens.knows(address, question.token, now):
-            self.said[Said.AGAIN] += 1
+            self.said[DatagramOutcome.AGAIN] += 1
             return write_token(question.nonce, self._tokens.token_for(address, now))
         try:
             self._limit.take(address, self._clock.monotonic())
@@ -98,7 +98,7 @@ class DatagramDesk:
             return self._no(question)
         return question if self._at_work < MOST_AT_ONCE else self._no(question)
 
-    async def take(self, question: Question, address: str) -> bytes:
+    async def take(self, question: AnnounceQuestion, address: str) -> bytes:
         """The answer to an announce from that IP address. Raises no `AxonError`."""
         self._at_work += 1
         began = self._clock.monotonic()
@@ -109,11 +109,11 @@ class DatagramDesk:
             return self._no(question)
         finally:
             self._at_work -= 1
-        self.said[Said.YES] += 1
+        self.said[DatagramOutcome.YES] += 1
         self.on_yes(self._clock.monotonic() - began)
         key = ticket_key(self._secret, question.ticket)
         return write_yes(question.nonce, key, Yes(announced, self.news()))
 
-    def _no(self, question: Question) -> bytes:
-        self.said[Said.NO] += 1
+    def _no(self, question: AnnounceQuestion) -> bytes:
+        self.said[DatagramOutcome.NO] += 1
         return write_no(question.nonce)

@@ -11,7 +11,7 @@ from aiohttp import web
 
 from axonp2p.errors import PortTaken, SettingsError
 from axonp2p.supervision import alone, cancel_and_wait
-from axonp2p.table.announce_datagrams import DATAGRAMS_PATH, Question
+from axonp2p.table.announce_datagrams import DATAGRAMS_PATH, AnnounceQuestion
 from axonp2p.table.dht.rpc.rpc import LARGEST_DATAGRAM
 from axonp2p.transport.address import join_host_port, plain_address
 from axonp2p.transport.http.http_replies import reply
@@ -85,14 +85,14 @@ class DatagramDoor:
         if self._proxies and is_within(address, self._proxies):
             return
         found = self._desk.hear(datagram, address)
-        if isinstance(found, Question):
+        if isinstance(found, AnnounceQuestion):
             task = asyncio.create_task(alone("an announce by datagram", self._take(found, address, sender)))
             self._tasks.add(task)
             task.add_done_callback(self._tasks.discard)
         elif found:
             self._send(found, sender)
 
-    async def _take(self, question: Question, address: str, sender: _Address) -> None:
+    async def _take(self, question: AnnounceQuestion, address: str, sender: _Address) -> None:
         self._send(await self._desk.take(question, address), sender)
 
     def _send(self, answer: bytes, sender: _Address) -> None:

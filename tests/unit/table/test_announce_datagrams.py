@@ -10,8 +10,8 @@ from axonp2p.table.announce_datagrams import (
     LEAST_QUESTION,
     MOST_BODY,
     NO_TOKEN,
+    AnnounceQuestion,
     No,
-    Question,
     TokenTold,
     Yes,
     news_of,
@@ -39,7 +39,7 @@ body = st.binary(min_size=LEAST_QUESTION, max_size=MOST_BODY)
 
 @given(st.binary(min_size=16, max_size=16), st.binary(min_size=8, max_size=8), st.binary(min_size=8, max_size=8), body)
 def test_a_question_is_read_as_it_was_written(nonce: bytes, ticket: bytes, token: bytes, body: bytes) -> None:
-    question = Question(nonce, ticket, token, body)
+    question = AnnounceQuestion(nonce, ticket, token, body)
     assert read_question(write_question(question)) == question
 
 
@@ -51,7 +51,7 @@ def test_rubbish_is_no_question_and_no_answer(datagram: bytes) -> None:
 
 @given(st.integers(0, 2 * LARGEST_DATAGRAM))
 def test_a_question_is_bounded_from_both_sides(length: int) -> None:
-    datagram = write_question(Question(NONCE, TICKET, TOKEN, b"")) + bytes(length)
+    datagram = write_question(AnnounceQuestion(NONCE, TICKET, TOKEN, b"")) + bytes(length)
     assert (read_question(datagram) is not None) == (LEAST_QUESTION <= len(datagram) <= LARGEST_DATAGRAM)
 
 
@@ -99,7 +99,7 @@ def test_every_row_fits_and_none_is_too_short() -> None:
     assert len(encode(longest)) <= MOST_BODY
     withdrawal = sign(ADA, Row(peer=ADA.peer_id, name="a", sequence=0, addresses=[], certificate=bytes(32), expires=0,
                                capability=None))  # fmt: skip
-    assert read_question(write_question(Question(NONCE, TICKET, NO_TOKEN, encode(withdrawal)))) is not None
+    assert read_question(write_question(AnnounceQuestion(NONCE, TICKET, NO_TOKEN, encode(withdrawal)))) is not None
 
 
 def test_news_are_others_only_when_other_trackers_are_named() -> None:

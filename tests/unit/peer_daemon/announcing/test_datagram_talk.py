@@ -6,9 +6,9 @@ import pytest
 
 from axonp2p.table.announce_datagrams import (
     NO_TOKEN,
+    AnnounceQuestion,
     DatagramTicket,
     No,
-    Question,
     Yes,
     read_question,
     write_no,
@@ -17,7 +17,7 @@ from axonp2p.table.announce_datagrams import (
 )
 from axonp2p.table.records import Announced
 from peer_daemon.announcing.announce_ways import DatagramWay
-from peer_daemon.announcing.datagram_talk import GIVE_UP_AFTER_S, MOST_TOKENS, DatagramTalk, Taken
+from peer_daemon.announcing.datagram_talk import GIVE_UP_AFTER_S, MOST_TOKENS, DatagramTalk, TakenByDatagram
 from tests.fakes import NOW, key_of
 
 TICKET = DatagramTicket(ticket=b"t" * 8, key=b"k" * 32)
@@ -29,7 +29,7 @@ def begin(token: bytes = NO_TOKEN) -> DatagramTalk:
     return DatagramTalk(DatagramWay("192.0.2.1", TICKET, token), NONCE, BODY)
 
 
-def said(talk: DatagramTalk) -> Question:
+def said(talk: DatagramTalk) -> AnnounceQuestion:
     turn = talk.send()
     assert turn is not None
     question = read_question(turn[0])
@@ -39,19 +39,19 @@ def said(talk: DatagramTalk) -> Question:
 
 def test_asked_without_a_token_told_one_asked_again_and_taken() -> None:
     talk = begin()
-    assert said(talk) == Question(NONCE, TICKET.ticket, NO_TOKEN, BODY)
+    assert said(talk) == AnnounceQuestion(NONCE, TICKET.ticket, NO_TOKEN, BODY)
     assert talk.hear(write_token(NONCE, b"12345678"))
     assert talk.outcome is None
     assert said(talk).token == b"12345678"
     assert talk.hear(write_yes(NONCE, TICKET.key, YES))
-    assert talk.outcome == Taken(YES, b"12345678")
+    assert talk.outcome == TakenByDatagram(YES, b"12345678")
 
 
 def test_asked_with_a_token_that_still_counts() -> None:
     talk = begin(b"12345678")
     assert said(talk).token == b"12345678"
     assert talk.hear(write_yes(NONCE, TICKET.key, YES))
-    assert talk.outcome == Taken(YES, b"12345678")
+    assert talk.outcome == TakenByDatagram(YES, b"12345678")
 
 
 def test_a_no_is_the_end() -> None:

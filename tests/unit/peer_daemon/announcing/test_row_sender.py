@@ -13,8 +13,8 @@ import pytest
 from axonp2p.errors import Busy, Refused, TrackerUnreachable
 from axonp2p.table.announce_datagrams import (
     DATAGRAMS_PATH,
+    AnnounceQuestion,
     DatagramTicket,
-    Question,
     Yes,
     read_question,
     ticket_key,
@@ -36,14 +36,14 @@ ROW = sign(ADA, make_row(ADA))
 TOKEN, TICKET = b"12345678", b"ticket.."
 KEY = ticket_key(b"secret", TICKET)
 TOLD = Announced(tracker=LAB.peer_id, again_in=300.0, seen_from="127.0.0.1", time=NOW)
-Says = Callable[[Question], bytes]
+Says = Callable[[AnnounceQuestion], bytes]
 
 
-def yes(question: Question) -> bytes:
+def yes(question: AnnounceQuestion) -> bytes:
     return write_yes(question.nonce, KEY, Yes(TOLD, b"news"))
 
 
-def token_first(question: Question) -> bytes:
+def token_first(question: AnnounceQuestion) -> bytes:
     return yes(question) if question.token == TOKEN else write_token(question.nonce, TOKEN)
 
 

@@ -16,10 +16,10 @@ from axonp2p.table.announce_datagrams import (
     DATAGRAM_TICKET_LIMIT,
     DATAGRAMS_PATH,
     NO_TOKEN,
+    AnnounceQuestion,
     Answer,
     DatagramTicket,
     No,
-    Question,
     TokenTold,
     Yes,
     read_answer,
@@ -33,7 +33,7 @@ from axonp2p.wire.codec import encode
 from axonp2p.wire.envelope import Signed, sign
 from tests.fakes import NOW, key_of, make_row
 from tests.unit.tracker.conftest import Running, Start
-from tracker.api.datagram_desk import Said
+from tracker.api.datagram_desk import DatagramOutcome
 
 ADA, BEN = key_of("ada"), key_of("ben")
 PATIENCE_S = 20.0
@@ -52,7 +52,7 @@ class Asker:
     async def ask(self, signed: Signed[Row], token: bytes | None = None) -> Answer | None:
         nonce = os.urandom(16)
         shown = self.token if token is None else token
-        await self.send(write_question(Question(nonce, self.ticket.ticket, shown, encode(signed))))
+        await self.send(write_question(AnnounceQuestion(nonce, self.ticket.ticket, shown, encode(signed))))
         return read_answer(await self.hear(), nonce, self.ticket.key)
 
     async def announce(self, signed: Signed[Row]) -> Answer | None:
@@ -77,9 +77,9 @@ class Asker:
 
     async def everything_read(self) -> None:
         """Whatever was sent before this was read."""
-        before = self.said().get(Said.AGAIN, 0)
+        before = self.said().get(DatagramOutcome.AGAIN, 0)
         await self.ask(sign(BEN, make_row(BEN)), token=NO_TOKEN)
-        assert self.said()[Said.AGAIN] == before + 1
+        assert self.said()[DatagramOutcome.AGAIN] == before + 1
 
 
 @pytest.fixture
@@ -113,7 +113,7 @@ async def test_who_announces_by_datagram_is_found_by_need(lab: Running, asker: A
     assert (answer.announced.tracker, answer.announced.seen_from) == (lab.tracker.key.peer_id, "127.0.0.1")
     assert (answer.announced.again_in, answer.announced.time, answer.announced.ping_in) == (300, NOW, 4)
     assert await names(lab) == {ADA.peer_id}
-    assert asker.said() == {Said.AGAIN: 1, Said.YES: 1}
+    assert asker.said() == {DatagramOutcome.AGAIN: 1, DatagramOutcome.YES: 1}
 
 
 async def test_a_row_is_durable_before_the_yes(start: Start, lab: Running, asker: Asker) -> None:
@@ -224,12 +224,12 @@ async def test_a_port_that_somebody_has_is_told(start: Start, lines: list[socket
 
 
 async def test_what_is_no_question_gets_no_answer(asker: Asker) -> None:
-    question = write_question(Question(os.urandom(16), asker.ticket.ticket, NO_TOKEN, bytes(500)))
+    question = write_question(AnnounceQuestion(os.urandom(16), asker.ticket.ticket, NO_TOKEN, bytes(500)))
     harmful = [b"", b"x", b"axA", os.urandom(700), question[:200], b"axA\2" + question[4:], question + bytes(1000)]
     for datagram in harmful:
         await asker.send(datagram)
     await asker.everything_read()
-    assert asker.said() == {Said.DROPPED: len(harmful), Said.AGAIN: 1}
+    assert asker.said() == {DatagramOutcome.DROPPED: len(harmful), DatagramOutcome.AGAIN: 1}
     assert len(asker.heard) == 1
 
 
@@ -264,7 +264,7 @@ async def test_a_trusted_proxy_that_passes_datagrams_on_is_not_taken_for_their_s
     lab = await start(trusted_proxies=["127.0.0.1"])
     door = lab.tracker._datagrams
     assert door is not None
-    door._heard(write_question(Question(bytes(16), bytes(8), NO_TOKEN, bytes(500))), ("127.0.0.1", 4000))
+    door._heard(write_question(AnnounceQuestion(bytes(16), bytes(8), NO_TOKEN, bytes(500))), ("127.0.0.1", 4000))
     assert dict(door._desk.said) == {}
 
 
@@ -274,7 +274,7 @@ async def test_a_flood_of_rubbish_starves_nobody(asker: Asker) -> None:
         for _ in range(100):
             await asker.send(rubbish)
         assert isinstance(await asker.announce(sign(ADA, make_row(ADA, sequence=number + 1))), Yes)
-    assert asker.said()[Said.DROPPED] == 2000
+    assert asker.said()[DatagramOutcome.DROPPED] == 2000
 
 
 def test_a_datagram_has_room_in_every_packet() -> None:
