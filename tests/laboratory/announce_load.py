@@ -201,6 +201,6 @@ def _cost(target: Target, began: float, used: float, times: list[float]) -> Cost
     seconds, processor = time.monotonic() - began, processor_time(target.pid) - used
     times.sort()
     return {
-        "a_second": len(times) / seconds, "cpu_us": processor / len(times) * 1e6, "core": processor / seconds,
+        "a_second": len(times) / seconds, "cpu_us": processor / len(times) * 1e6,
         "p50_ms": times[len(times) // 2] * 1000, "p99_ms": times[len(times) * 99 // 100] * 1000,
     }  # fmt: skip
