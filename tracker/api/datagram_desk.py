@@ -1,7 +1,7 @@
 """What a tracker says to a datagram, cheapest checks first (pure but for the announce itself, which is taken in).
 
     length and magic          without them there is no answer
-    the address's token       two hashes; without a good one the sender is told one, in less bytes than it asked with
+    the address's token       two hashes; without a good one the sender is told one, in fewer bytes than it asked with
     the household's limit     counted only now: a forged address cannot use up what its owner may ask
     the rules for announces   in the order of `announces`; a row's signature costs more than all of the above
 

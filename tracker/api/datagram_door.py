@@ -19,7 +19,9 @@ from axonp2p.transport.sessions.proxy_header import Networks, is_within
 from tracker.api.datagram_desk import DatagramDesk
 
 READ_TOGETHER = 32
-"""Datagrams that are read before others in the program have their turn."""
+"""Datagrams that are read before others in the program have their turn ..."""
+UNPROVEN_TOGETHER = 8
+"""... and of those that prove nothing: a flood of them then takes little from callers by HTTPS."""
 RECEIVE_BUFFER = 4 * 2**20
 """Bytes that the kernel keeps for us, as far as it allows that."""
 _TRIES = 20
@@ -69,8 +71,9 @@ class DatagramDoor:
         return reply(self._desk.ticket())
 
     def _read(self) -> None:
+        unproven = 0
         for _ in range(READ_TOGETHER):
-            if self._socket is None:
+            if self._socket is None or unproven == UNPROVEN_TOGETHER:
                 return
             try:
                 datagram, sender = self._socket.recvfrom(LARGEST_DATAGRAM + 1)
@@ -78,19 +81,22 @@ class DatagramDoor:
                 return
             except OSError:
                 continue  # word of an answer that did not arrive: the asker's business
-            self._heard(datagram, sender)
+            unproven += not self._heard(datagram, sender)
 
-    def _heard(self, datagram: bytes, sender: _Address) -> None:
+    def _heard(self, datagram: bytes, sender: _Address) -> bool:
+        """Whether it is an announce that is taken in now."""
         address = plain_address(sender[0])
         if self._proxies and is_within(address, self._proxies):
-            return
+            return False
         found = self._desk.hear(datagram, address)
         if isinstance(found, AnnounceQuestion):
             task = asyncio.create_task(alone("an announce by datagram", self._take(found, address, sender)))
             self._tasks.add(task)
             task.add_done_callback(self._tasks.discard)
-        elif found:
+            return True
+        if found:
             self._send(found, sender)
+        return False
 
     async def _take(self, question: AnnounceQuestion, address: str, sender: _Address) -> None:
         self._send(await self._desk.take(question, address), sender)
