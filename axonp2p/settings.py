@@ -175,6 +175,8 @@ class TrackerSettings(_Section, frozen=True):
     """Credits that a client may owe more than it earned, with owing = "limited"."""
     vouched_clients: list[str] = []
     """Ids of clients that the operator vouches for: they may owe any amount, and what they give counts as earned."""
+    datagrams: bool = True
+    """Whether it takes announces by UDP datagram as well, at the port of `listen`."""
     relay: bool = True
     """Whether it carries connections to peers that nobody can dial."""
     relay_mbit: Rate = 100.0
