@@ -70,7 +70,7 @@ class PeerSettings(_Section, frozen=True):
     memory_mb: Mebibytes = 0
     """Memory for each job in MiB; 0 means half of the machine's, shared among the slots."""
     disk_mb: Mebibytes = 2048
-    """Disk for each job in MiB: bundle, log and /tmp."""
+    """Disk for each job in MiB: bundle, what the job is brought besides, log and /tmp."""
     slots: int = 1
     """How many jobs at a time."""
     kinds: list[str] = []
@@ -175,6 +175,8 @@ class TrackerSettings(_Section, frozen=True):
     """Credits that a client may owe more than it earned, with owing = "limited"."""
     vouched_clients: list[str] = []
     """Ids of clients that the operator vouches for: they may owe any amount, and what they give counts as earned."""
+    datagrams: bool = True
+    """Whether it takes announces by UDP datagram as well, at the port of `listen`."""
     relay: bool = True
     """Whether it carries connections to peers that nobody can dial."""
     relay_mbit: Rate = 100.0

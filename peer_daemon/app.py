@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import random
 import shutil
 from importlib.metadata import version
@@ -34,8 +35,10 @@ from axonp2p.transport.relay.server import RelayServer
 from axonp2p.transport.sessions.listener import Listener
 from axonp2p.transport.tunnel.limits import limits_of
 from peer_daemon.announcing.announce_rota import Rota
+from peer_daemon.announcing.announce_ways import AnnounceWays
 from peer_daemon.announcing.announcer import Announcer, Hearers
 from peer_daemon.announcing.own_row import OwnRow, lasting_row
+from peer_daemon.announcing.row_sender import RowSender
 from peer_daemon.announcing.row_writer import Numbers, RowWriter
 from peer_daemon.bundles.kept_bundles import KeptBundles
 from peer_daemon.discovery.coordinate_file import CoordinateFile
@@ -268,8 +271,9 @@ class Peer:
         if settings.lan and is_on_lan(host):
             lan = LanSide(self._key.peer_id, self._name, host, presence.heard_on_lan)
         hearers = Hearers(presence.announced, presence.written, presence.tracker_lost)
+        sender = RowSender(AnnounceWays(), lines.policy_of, clock, os.urandom)
         return Parts(
-            announcer=Announcer(lines, Rota(lines.health, self._chance), self._rows, clock, hearers),
+            announcer=Announcer(lines, Rota(lines.health, self._chance), self._rows, sender, clock, hearers),
             courier=ReceiptsCourier(self._book, lines, self._key.peer_id, clock),
             looker=LogLooker(self._home, self._book, lines, self._key.peer_id, clock, self._chance, self._proofs),
             news=TrackerNews(lines, self._home / "trackers.json", clock, dht.offer if dht else None, self._dials),

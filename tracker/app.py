@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import os
 import random
 import time
 from collections.abc import Callable
@@ -21,8 +22,10 @@ from axonp2p.identity.peer_id import PeerId
 from axonp2p.logs import get_logger
 from axonp2p.settings import TrackerSettings
 from axonp2p.supervision import cancel_and_wait, keep_up
+from axonp2p.table.announce_datagrams import NEWS_BYTES
 from axonp2p.table.records import LEAST_AGAIN_S, MOST_AGAIN_S, MOST_VOUCHED, Row
 from axonp2p.table.slots import Slots
+from axonp2p.table.tracker_client import ANNOUNCE_PATH
 from axonp2p.transport.address import PinnedAddress, parse_listen, split_host_port
 from axonp2p.transport.dial_policy import DialPolicy
 from axonp2p.transport.flow.rate_limit import RateLimit
@@ -32,6 +35,9 @@ from axonp2p.transport.sessions.listener import Listener
 from axonp2p.transport.sessions.proxy_header import parse_networks
 from axonp2p.transport.tunnel.limits import limits_of
 from axonp2p.wire.envelope import Signed
+from tracker.api.announces import Announces
+from tracker.api.datagram_desk import DatagramDesk
+from tracker.api.datagram_door import DatagramDoor
 from tracker.api.log_routes import LogRoutes
 from tracker.api.metrics import Metrics
 from tracker.api.routes import Routes
@@ -127,8 +133,9 @@ class Tracker:
         """The addresses by which others know this tracker, once it listens."""
         self._prober = Prober(index, DialPolicy(lambda: self._hosts), clock)
         self._interval = AnnounceInterval(settings.announce_every)
-        routes = Routes(self.key.peer_id, self.table, self.issuer, self.ledger, clock, self._interval)
-        routes.first_look = self._prober.first_look
+        announces = Announces(self.key.peer_id, self.table, self._limit, self._interval, clock)
+        announces.first_look = self._prober.first_look
+        routes = Routes(self.key.peer_id, self.table, self.issuer, self.ledger, clock, announces)
         routes.trouble = self._trouble
         shared = SyncRoutes(self._joined, self.replica, self._arrivals, self._limit, clock)
         self._settings, self._home = settings, home
@@ -146,11 +153,19 @@ class Tracker:
         extra = [shared.add_routes, self._prober.add_routes, host.add_routes, logs.add_routes, landing.add_routes]
         relay = RelayServer(relay_limits, clock, index.__contains__) if settings.relay else None
         self._relay = RelayDoor(relay, "this tracker", host)
+        proxies = parse_networks(settings.trusted_proxies)
+        self._datagrams: DatagramDoor | None = None
+        if settings.datagrams:
+            desk = DatagramDesk(self.key, announces, self._limit, clock, os.urandom)
+            desk.on_yes = lambda seconds: metrics.answered(ANNOUNCE_PATH, 200, seconds)
+            desk.news = lambda: self._sync.news if self._sync else bytes(NEWS_BYTES)
+            metrics.watch_datagrams(desk.said)
+            self._datagrams = DatagramDoor(desk, proxies)
+            extra.append(self._datagrams.add_routes)
         metrics.watch_hosting(lambda: self.hosting.running)
         if self._relay.server:
             metrics.watch_relay(self._relay.server.admission)
         app = routes.application(metrics, self._limit, [*extra, self._relay.add_to])
-        proxies = parse_networks(settings.trusted_proxies)
         self._listener = Listener(self.key, self._certificate, app, proxies)
         self._listener.serve_sessions(app, self._relay.serve)
         self.address: PinnedAddress | None = None
@@ -189,6 +204,8 @@ class Tracker:
             name = await heal(self._database, self.ledger, lost, name, others)
         await asyncio.to_thread(self._log.begin, name)
         self._measure()
+        if self._datagrams is not None:
+            port = await self._datagrams.open(host, port)
         port = await self._listener.start(host, port)
         host, port = self._public or (reachable_host(host), port)
         # An authority's certificate is replaced now and then: no address may pin it.
@@ -297,6 +314,8 @@ class Tracker:
         await cancel_and_wait(*self._tasks)
         await self._own_doors.close()
         await self._relay.stop()
+        if self._datagrams is not None:
+            await self._datagrams.close()
         await self._listener.stop()
         await self.hosting.stop()
         await self._prober.stop()

@@ -18,6 +18,8 @@ from axonp2p.wire.codec import Message, decode_as, encode
 from axonp2p.wire.frame import PAYLOAD_LIMIT
 
 MOST_FILES = 256
+ALONE = "content"
+"""The name of the file of a further blob in its manifest: so its bytes alone give the blob its name."""
 
 
 class BlobFile(Message, frozen=True):

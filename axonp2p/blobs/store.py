@@ -17,16 +17,17 @@ _FOLDER, _FILE, _PROGRAM = 0o755, 0o644, 0o755
 class PieceStore:
     """The files of `blob` in `folder`, whose names were checked. What raises `OSError` is the disk's fault."""
 
-    def __init__(self, folder: Path, blob: Blob, *, executes: bool = False) -> None:
-        """`executes`: each of the files may be a program."""
+    def __init__(self, folder: Path, blob: Blob, *, executes: bool = False, called: str = "") -> None:
+        """`executes`: each of the files may be a program. `called`: another name on this disk for a file alone."""
         self._folder = folder
         self._blob = blob
+        self._called = called
         self._mode = _PROGRAM if executes else _FILE
 
     def make(self) -> None:
         """Make the files, empty; those that were kept stay as they are."""
-        for file in self._blob.files:
-            whole = self._folder / file.path
+        for file in range(len(self._blob.files)):
+            whole = self.path(file)
             above = [folder for folder in whole.parents if self._folder in folder.parents and not folder.exists()]
             for folder in reversed(above):
                 folder.mkdir()
@@ -55,5 +56,9 @@ class PieceStore:
             file.seek(place.offset)
             return file.read(place.length)
 
+    def path(self, file: int) -> Path:
+        """Where the file of that number is."""
+        return self._folder / (self._called or self._blob.files[file].path)
+
     def _open(self, file: int, flags: int) -> int:
-        return os.open(self._folder / self._blob.files[file].path, flags | os.O_NOFOLLOW)
+        return os.open(self.path(file), flags | os.O_NOFOLLOW)

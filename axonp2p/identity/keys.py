@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hmac
+
 from nacl.exceptions import BadSignatureError
 from nacl.signing import SigningKey, VerifyKey
 
@@ -25,7 +27,7 @@ class PrivateKey:
 
     @property
     def seed(self) -> bytes:
-        """The 32 secret bytes, for the key file and the certificate only."""
+        """The 32 secret bytes, for the key file, the certificate and `derived` only."""
         return bytes(self._key)
 
     def sign(self, purpose: str, payload: bytes) -> bytes:
@@ -35,6 +37,10 @@ class PrivateKey:
     def sign_certificate(self, to_be_signed: bytes) -> bytes:
         """64 bytes without a purpose, as X.509 wants them: only for the certificate of this very key."""
         return self._key.sign(to_be_signed).signature
+
+    def derived(self, purpose: str) -> bytes:
+        """32 secret bytes that this key alone makes, the same each time: for what must outlive a restart."""
+        return hmac.digest(self.seed, purpose.encode("ascii"), "sha256")
 
     def __repr__(self) -> str:
         return f"PrivateKey({self.peer_id[:8]})"

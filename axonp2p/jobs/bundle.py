@@ -9,8 +9,9 @@ from functools import cached_property
 from pathlib import Path
 from types import MappingProxyType
 
-from axonp2p.blobs.manifest import MOST_FILES, Blob, BlobFile, Manifest
-from axonp2p.blobs.pieces import PieceHasher
+from axonp2p.blobs.manifest import ALONE, MOST_FILES, Blob, BlobFile, Manifest
+from axonp2p.blobs.messages import MOST_PIECES
+from axonp2p.blobs.pieces import PIECE_BYTES, PieceHasher, piece_count
 from axonp2p.errors import JobFileWrong, MalformedMessage, MessageTooLarge, SettingsError
 from axonp2p.jobs.file_names import WHEELS_FOLDER, why_bad_together
 from axonp2p.jobs.spec import JOB_FILE, JobSpec, section_of
@@ -181,6 +182,18 @@ def hashed_file(path: str, source: Path) -> SourceFile:
     except OSError as error:
         raise JobFileWrong(f"{source} cannot be read: {error.strerror}", fix=f"chmod u+r {source}") from error
     return SourceFile(path=path, source=source, size=size, hashes=hasher.book().hashes)
+
+
+def alone(source: Path) -> Bundle:
+    """The file at `source` by itself, as a blob that its bytes name, whatever the file is called; it is read.
+
+    `blob.name.hex()` is what a worker finds it by, in /blobs. Raises `JobFileWrong`, also for one that is too large.
+    """
+    found = Bundle([hashed_file(ALONE, source)])
+    if (pieces := piece_count(found.size)) > MOST_PIECES:
+        most = bytes_text(MOST_PIECES * PIECE_BYTES)
+        raise JobFileWrong(f"{source} has {pieces} pieces; at most {most} travel as one blob", fix="cut it in two")
+    return found
 
 
 def admit(blob: Blob, limit: int) -> None:

@@ -10,7 +10,8 @@ session is lost after the bundle has come, the worker waits for a while, and the
       | <---------------- RosterSet           |
       | BlobManifest, BlobPiece ... --------> |  (`blobs.messages`)
       | <---------------- BlobHave, BlobGot   |
-      | <---------------- BundleReceived      |
+      | <---------------- BlobReceived        |
+      | BlobManifest ... DropBlob ----------> |  further blobs, for the worker, at any time
       | ToWorker, FromWorker <--------------> |  carried unread between coordinator and worker
       | <---------------- LineMeasured        |  now and then, while members exchange
       | SignReceipt ------------------------> |  after each accepted round
@@ -23,8 +24,8 @@ session is lost after the bundle has come, the worker waits for a while, and the
       | EndLease ---------------------------> |  the worker and its files are removed
       | <---------------- LeaseEnded          |
 
-`JoinMesh` makes it a link: from one member's daemon to another's, on which `Carry` travels (`transport.mesh`) and,
-beside it, what members say of the bundle (`blobs.messages`). `RegisterAtRelay` makes the listener a relay for the
+`JoinMesh` makes it a link: from one member's daemon to another's, on which `Carry` travels (`transport.mesh`) and
+what members say of blobs (`blobs.messages`). `RegisterAtRelay` makes the listener a relay for the
 caller (`transport.relay`).
 """
 
@@ -34,7 +35,17 @@ from typing import Annotated
 
 import msgspec
 
-from axonp2p.blobs.messages import BlobGot, BlobHave, BlobLie, BlobManifest, BlobPiece
+from axonp2p.blobs.messages import (
+    BlobDropped,
+    BlobGot,
+    BlobHave,
+    BlobLie,
+    BlobManifest,
+    BlobPiece,
+    BlobReceived,
+    BlobRefused,
+    DropBlob,
+)
 from axonp2p.identity.keys import SIGNATURE_BYTES
 from axonp2p.transport.messages import JoinMesh, Refusal, Text, Uuid
 from axonp2p.transport.tunnel.messages import RegisterAtRelay
@@ -98,10 +109,6 @@ class LeaseTaken(Message, tag=True, frozen=True):
     """The peer's newest row, for the rosters of the job: members dial no address that its own peer did not sign."""
     waited: bool = False
     """Whether it is the worker of an earlier session of this client, which has the bundle."""
-
-
-class BundleReceived(Message, tag=True, frozen=True):
-    """Every piece of every file is there and has its hash; the worker can see them."""
 
 
 class Member(Message, frozen=True):
@@ -263,13 +270,17 @@ class LeaseEnded(Message, tag=True, frozen=True):
 
 
 FirstMessage = TakeLease | JoinMesh | RegisterAtRelay
-ClientMessage = BlobManifest | BlobPiece | SetRoster | ToWorker | SignReceipt | FetchLog | FollowLog | EndLease
+ClientMessage = (
+    BlobManifest | BlobPiece | DropBlob | SetRoster | ToWorker | SignReceipt | FetchLog | FollowLog | EndLease
+)
 PeerMessage = (
     LeaseTaken
     | BlobHave
     | BlobGot
     | BlobLie
-    | BundleReceived
+    | BlobReceived
+    | BlobRefused
+    | BlobDropped
     | RosterSet
     | FromWorker
     | WorkerStarted

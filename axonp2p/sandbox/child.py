@@ -283,19 +283,22 @@ async def start_worker(
     program: str,
     python_path: tuple[str, ...] = (),
     data: Mapping[str, Path] | None = None,
+    blobs: Path | None = None,
 ) -> SandboxedWorker:
     """Start `python -m PROGRAM FD` in a sandbox that sees `job_folder`, read-only, as /job.
 
-    Each folder of `data` is shown, read-only, as /data/NAME.
+    Each folder of `data` is shown, read-only, as /data/NAME, and the folder `blobs` as /blobs.
     `python_path` are folders inside, such as /job, where modules are looked for after Axon's own and the packages.
-    Returns when the sandbox stands; Python is still loading in it. Files that are written to the folder later appear
-    inside at once. Raises `SandboxMissing`, and `SettingsError` when data is not where it was said to be.
+    Returns when the sandbox stands; Python is still loading in it. Files that are written to these folders later
+    appear inside at once. Raises `SandboxMissing`, and `SettingsError` when data is not where it was said to be.
     The sandbox ends with the thread that calls this.
     """
     territory = await asyncio.to_thread(own_territory)
     group = territory.group(limits) if territory else None
     try:
-        launched = await launch(job_folder, limits, program, python_path, data, prepare=partial(_settle, group, limits))
+        launched = await launch(
+            job_folder, limits, program, python_path, data, blobs=blobs, prepare=partial(_settle, group, limits)
+        )
     except BaseException:
         if group is not None:
             group.remove()

@@ -119,9 +119,12 @@ async def launch(
     python_path: tuple[str, ...] = (),
     data: Mapping[str, Path] | None = None,
     *,
+    blobs: Path | None = None,
     prepare: Callable[[InitProcess], None],
 ) -> Launched:
-    """Start `python -m PROGRAM FD` in a sandbox that sees `job_folder` as /job and each of `data` as /data/NAME.
+    """Start `python -m PROGRAM FD` in a sandbox that sees `job_folder` as /job, each of `data` as /data/NAME, and
+    `blobs` as /blobs.
+
 
     Its first process is given to `prepare`, which may raise `OSError`, before anything runs in it.
     Raises `SandboxMissing`, and `SettingsError` when data is not where it was said to be.
@@ -131,7 +134,7 @@ async def launch(
     leaves a worker whose channel is closed, and that ends before it saw any of the job. For the same reason somebody
     who is cancelled here waits until the first process is known, and ends that.
     """
-    starting = asyncio.create_task(_launch(job_folder, limits, program, python_path, data or {}, prepare))
+    starting = asyncio.create_task(_launch(job_folder, limits, program, python_path, data or {}, blobs, prepare))
     try:
         return await asyncio.shield(starting)
     except asyncio.CancelledError:
@@ -151,6 +154,7 @@ async def _launch(
     program: str,
     python_path: tuple[str, ...],
     data: Mapping[str, Path],
+    blobs: Path | None,
     prepare: Callable[[InitProcess], None],
 ) -> Launched:
     bubblewrap = find_bubblewrap()
@@ -170,6 +174,7 @@ async def _launch(
             run=[program, str(ends.channel_inside.fileno())],
             user=user,
             data={name: str(folder) for name, folder in data.items()},
+            blobs=str(blobs or ""),
         )
         process = await _start(command, ends)
         ends.close_inside()

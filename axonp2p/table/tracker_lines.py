@@ -123,10 +123,13 @@ class TrackerLines:
         lines, self._lines = list(self._lines.values()), {}
         await asyncio.gather(*(line.close() for line in lines))
 
+    def policy_of(self, address: str) -> DialPolicy | None:
+        """Which addresses may be dialled for that tracker; None: any, as its name comes from the owner."""
+        return self.dials if self.health.is_learnt(address) else None
+
     def _line(self, address: str) -> HttpCaller:
         if address not in self._lines:
-            dials = self.dials if self.health.is_learnt(address) else None
-            self._lines[address] = line_to(PinnedAddress.parse(address), dials)
+            self._lines[address] = line_to(PinnedAddress.parse(address), self.policy_of(address))
         return self._lines[address]
 
     def _is_away(self, address: str) -> bool:

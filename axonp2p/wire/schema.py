@@ -15,8 +15,8 @@ import msgspec
 from axonp2p.errors import VersionMismatch
 
 SCHEMAS: Final = {
-    "train": "72636a97c0ac0abe",
-    "run": "ae6d0f2a7e686fe9",
+    "train": "d2d65525d45b57df",
+    "run": "fe70f9de99755847",
 }
 """By kind of job."""
 IN_ROWS: Final = "train"

@@ -79,9 +79,9 @@ def _line_of_any(event: events.Event, kind: str) -> str:
             workers = "its worker starts" if len(event.peers) == 1 else "their workers start"
             return f"sent the bundle to {' '.join(event.peers)}: {sent}{passed}; {workers}"
         case events.PeerHelped():
-            return f"no other peer passes the bundle on to {event.peer}: it is sent from here"
+            return f"no other peer passes pieces on to {event.peer}: they are sent from here"
         case events.PieceWrong():
-            what = f"{event.peer} passed a wrong piece of the bundle on to {event.told_by}"
+            what = f"{event.peer} passed a wrong piece on to {event.told_by}"
             return f"warning: {what}, who asks others for it"
         case events.PeerPaused():
             return f"{event.peer} paused: {event.reason}"

@@ -11,12 +11,12 @@ from axonp2p.errors import AxonError
 from axonp2p.logs import get_logger
 from axonp2p.supervision import one_look
 from axonp2p.table.records import LONGEST_LIFE_S, Announced
-from axonp2p.table.tracker_client import announce
 from axonp2p.table.tracker_lines import TrackerLines
 from axonp2p.transport.http.http_caller import HttpCaller
 from axonp2p.transport.messages import CLOCK_TOLERANCE_S
 from peer_daemon.announcing.announce_pace import EVERY_S, ChangeLimit, again_in, ping_in
 from peer_daemon.announcing.announce_rota import Rota
+from peer_daemon.announcing.row_sender import Given, RowSender
 from peer_daemon.announcing.row_writer import RowWriter, Written
 
 log = get_logger(__name__)
@@ -32,7 +32,7 @@ _REFUSED_WAIT_S = 60.0
 class Hearers:
     """Who is told what."""
 
-    announced: Callable[[HttpCaller, Announced], Awaitable[None]]
+    announced: Callable[[HttpCaller, Given], Awaitable[None]]
     """Of every yes, and whose it was."""
     written: Callable[[Written], None]
     """Of every new row."""
@@ -43,8 +43,11 @@ class Hearers:
 class Announcer:
     """One supervised task, `run`."""
 
-    def __init__(self, lines: TrackerLines, rota: Rota, rows: RowWriter, clock: Clock, hearers: Hearers) -> None:
+    def __init__(
+        self, lines: TrackerLines, rota: Rota, rows: RowWriter, sender: RowSender, clock: Clock, hearers: Hearers
+    ) -> None:
         self._lines = lines
+        self._sender = sender
         self._rota = rota
         self._rows = rows
         self._clock = clock
@@ -128,6 +131,7 @@ class Announcer:
             newest = await self._rows.renew(life, self._rota.chosen)
             self._hearers.written(newest)
         lines = self._by_address()
+        self._sender.keep_only(self._lines.health.addresses)
         await asyncio.gather(*(self._announce(lines[address], newest) for address in due))
 
     def _by_address(self) -> dict[str, HttpCaller]:
@@ -139,8 +143,8 @@ class Announcer:
         started = self._clock.now()
         try:
             with one_look("an announce"):
-                answer = await self._lines.ask(line, lambda caller: announce(caller, written.signed))
-                await self._heard(line, answer, written, (started + self._clock.now()) / 2, was_away=was_away)
+                given = await self._lines.ask(line, lambda caller: self._sender.give(caller, written.signed))
+                await self._heard(line, given, written, (started + self._clock.now()) / 2, was_away=was_away)
         except AxonError as error:
             self._lose(address)
             self._troubles = {known: self._troubles.get(known, "") for known in health.addresses}
@@ -151,10 +155,9 @@ class Announcer:
                 more = {"fix": error.fix} if error.fix else {}
                 log.warning("not announced", tracker=line.called, reason=error.message, cause=error.cause, **more)
 
-    async def _heard(
-        self, line: HttpCaller, answer: Announced, written: Written, asked: float, *, was_away: bool
-    ) -> None:
+    async def _heard(self, line: HttpCaller, given: Given, written: Written, asked: float, *, was_away: bool) -> None:
         """A tracker has the row; `asked` is the middle of the question, by our clock."""
+        answer = given.answer
         address, health, now = str(line.address), self._lines.health, self._clock.now()
         self._check_clock(line, answer, asked)
         self._troubles.pop(address, None)
@@ -169,7 +172,7 @@ class Announcer:
             self.others_say()
         if first or was_away:
             log.info("announced", tracker=line.called, free=self._rows.own.free, again_in=round(answer.again_in))
-        await self._hearers.announced(line, answer)
+        await self._hearers.announced(line, given)
 
     def _again_after(self, address: str, answer: Announced) -> float:
         """Seconds until this tracker is to hear of us again."""
@@ -200,7 +203,7 @@ class Announcer:
     async def _withdraw(self, line: HttpCaller, written: Written) -> bool:
         try:
             async with asyncio.timeout(_WITHDRAW_WITHIN_S):
-                await announce(line, written.signed)
+                await self._sender.give(line, written.signed)
             log.info("withdrawn", tracker=line.called)
             return True
         except (AxonError, TimeoutError) as error:

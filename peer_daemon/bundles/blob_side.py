@@ -1,7 +1,6 @@
-"""One lease's bundle: pieces from the client and from members, to disk and on to members. `blobs.swarm` decides.
+"""One blob of a lease: pieces from the client and from members, to disk and on to members. `blobs.swarm` decides.
 
-It stands beside the worker's traffic on the links of the mesh (`transport.link.Beside`) and outlives the bundle's own
-arrival: members that come later have it from here.
+It outlives the blob's own arrival: members that come later have it from here.
 """
 
 from __future__ import annotations
@@ -9,30 +8,25 @@ from __future__ import annotations
 import asyncio
 import random
 import time
-from collections.abc import Awaitable, Callable
-from contextlib import suppress
+from collections.abc import Awaitable, Callable, Iterable
 from functools import partial
+from typing import Protocol
 
-from axonp2p.blobs.manifest import Blob, as_bits, from_bits, read_manifest
+from axonp2p.blobs.manifest import Blob, as_bits, from_bits
 from axonp2p.blobs.messages import (
     MOST_TOLD,
-    BetweenHolders,
     BlobAsk,
     BlobGot,
     BlobHave,
     BlobLie,
-    BlobManifest,
     BlobPiece,
+    BlobReceived,
 )
 from axonp2p.blobs.swarm import Asks, BlobSwarm
 from axonp2p.errors import AxonError, LimitReached, MalformedMessage, PeerMisbehaved
-from axonp2p.identity.peer_id import PeerId
-from axonp2p.jobs.messages import BundleReceived
 from axonp2p.logs import get_logger
 from axonp2p.transport.mesh.mesh import Mesh
 from axonp2p.wire.codec import Message
-from peer_daemon.bundles.bundle_writer import BundleWriter
-from peer_daemon.bundles.kept_bundles import KeptBundles
 from peer_daemon.bundles.member_sender import TELL_EVERY_S, MemberSender
 from peer_daemon.links.client_line import ClientLine
 
@@ -43,132 +37,105 @@ AT_IT_EVERY_S = 10.0
 """A client gives a peer up that says nothing for two minutes (`client.run.sending.STUCK_S`)."""
 
 
-class BlobSide:
-    """The bundle of one lease of `client`, and the members that pass it on."""
+class BlobFiles(Protocol):
+    """The blob's files on the disk. Methods run in a thread."""
 
-    kinds = BetweenHolders
+    def write(self, number: int, piece: bytes | memoryview) -> None:
+        """Raises `LimitReached`."""
+        ...
+
+    def read(self, number: int) -> bytes:
+        """Empty when it cannot be read."""
+        ...
+
+
+class BlobSide:
+    """One blob, and the members that pass it on."""
 
     def __init__(
         self,
-        client: tuple[PeerId, str],
+        blob: Blob,
+        have: Iterable[int],
+        files: BlobFiles,
         line: ClientLine,
-        bundle: BundleWriter,
         mesh: Mesh,
-        kept: KeptBundles,
+        show: Callable[[], Awaitable[None]],
         fail: Callable[[str], None],
     ) -> None:
-        """`client` is its key and its household.
+        """`have`: the pieces that are on the disk already. `show()` is awaited once, when all are there.
 
-        `fail(reason)` ends the lease: the disk does not take what a member sent.
+        `fail(reason)`: the disk does not take what a member sent, or `show` raised one of the family.
         """
         self.is_there = False
-        """Whether the worker has the whole bundle."""
-        self.bytes_there = 0
+        """Whether the worker has the whole blob."""
+        self.blob = blob
+        self._swarm = BlobSwarm(blob, have, random.Random())
+        self.bytes_there = sum(blob.place(number).length for number in self._swarm.have)
         """How much of it is on this disk."""
         self.bytes_passed_on = 0
         """How much of it members had from here."""
-        self._client = client
+        self._files = files
         self._line = line
-        self._bundle = bundle
         self._mesh = mesh
-        self._kept = kept
+        self._show = show
         self._fail = fail
-        self._blob: Blob | None = None
-        self._swarm: BlobSwarm | None = None
-        self._early: dict[int, BlobHave] = {}
-        """What members said they have, before our client told us of the bundle."""
-        self._up: set[int] = set()
         self._senders: dict[int, MemberSender] = {}
         self._got: list[int] = []
         self._lies: list[BlobLie] = []
         self._from_members = 0
         self._news = asyncio.Event()
         self._stirred = asyncio.Event()
-        self._done = asyncio.Event()
+        if self._swarm.complete:
+            self._news.set()
 
-    async def run(self, ready: Callable[[], Awaitable[None]]) -> None:
-        """Serve until cancelled. `ready()` is awaited once, when all files are there; what it raises ends the lease."""
-        try:
-            async with asyncio.TaskGroup() as tasks:
-                tasks.create_task(self._tell_client(ready))
-                tasks.create_task(self._watch_time())
-        except* Exception:  # the edge of a supervised task: a mistake of ours ends this lease, not the daemon
-            log.exception("a lease failed")
-            self._fail("a mistake of this peer")
+    async def run(self) -> None:
+        """Serve until cancelled."""
+        async with asyncio.TaskGroup() as tasks:
+            tasks.create_task(self._tell_client())
+            tasks.create_task(self._watch_time())
 
-    async def close(self, *, keep: bool) -> None:
-        """The lease is over: remove the files, or leave them for a client that was cut off and may come back."""
+    def close(self) -> None:
+        """Say no more to members."""
         for sender in self._senders.values():
             sender.close()
-        left = self._kept.keep(*self._client, self._blob.name, self._blob.size) if keep and self._blob else None
-        if left is not None:
-            await asyncio.to_thread(self._bundle.leave, left)
-        else:
-            await asyncio.to_thread(self._bundle.remove)
 
     # --- what the client says ---
 
-    async def manifest(self, message: BlobManifest, payload: memoryview) -> None:
-        """The bundle's name and what it is made of. Raises what `BundleWriter.open` does."""
-        if self._swarm is not None:
-            raise MalformedMessage("a second bundle manifest")
-        blob = read_manifest(payload, message.blob)
-        have = await asyncio.to_thread(self._bundle.open, blob, self._kept.take(self._client[0], blob.name))
-        if have:
-            log.info("bundle continued", pieces=len(have), of=blob.count)
-        told = BlobHave(blob=blob.name, pieces=as_bits(have, blob.count))
-        self._blob, self._swarm = blob, BlobSwarm(blob, have, random.Random())
-        self.bytes_there = sum(blob.place(number).length for number in have)
-        for rank in self._up:
-            self._meet(rank)
-        for rank, said in self._early.items():
-            with suppress(PeerMisbehaved):  # a member's mistake: the client, who is heard here, made none
-                self._have(rank, said)
-        self._early.clear()
-        await self._line.send(told)
-        self._look_if_done()
+    async def offered(self) -> None:
+        """The client named the blob, perhaps again: it hears what is here."""
+        have = as_bits(self._swarm.have, self.blob.count)
+        await self._line.send(BlobHave(blob=self.blob.name, pieces=have))
+        if self.is_there:
+            await self._line.send(BlobReceived(blob=self.blob.name))
 
     async def given(self, message: BlobPiece, payload: memoryview) -> None:
         """A piece from the client. Raises `PeerMisbehaved` for a wrong one, `LimitReached` when the disk is full."""
-        if self._swarm is None or self._blob is None or message.blob != self._blob.name:
-            raise MalformedMessage("a piece where none is awaited")
         if self._swarm.given(message.number, payload):
             await self._store(message.number, payload)
         self._ask(self._swarm.asks(time.monotonic()))
 
-    # --- what members say (`transport.link.Beside`) ---
+    # --- what members say (`transport.link.LinkCompanion`) ---
 
     def up(self, rank: int) -> None:
-        """`LinkCompanion`."""
+        """A link to that member begins."""
         self.down(rank)
-        self._up.add(rank)
-        if self._swarm is not None:
-            self._meet(rank)
+        have = as_bits(self._swarm.have, self.blob.count)
+        self._senders[rank] = MemberSender(self.blob.name, have, partial(self._mesh.say, rank), self._read)
 
     def down(self, rank: int) -> None:
-        """`LinkCompanion`."""
-        self._up.discard(rank)
-        self._early.pop(rank, None)
+        """It has ended."""
         sender = self._senders.pop(rank, None)
         if sender is not None:
             sender.close()
-        if self._swarm is not None:
             self._ask(self._swarm.gone(rank, time.monotonic()))
 
     async def heard(self, rank: int, message: Message, payload: memoryview) -> None:
-        """`LinkCompanion`."""
-        if self._swarm is None or self._blob is None:
-            if isinstance(message, BlobHave):
-                self._early[rank] = message
-            elif isinstance(message, BlobGot) and rank in self._early:
-                # Rare, and only for a moment: we hear the whole again when we say what we have.
-                self._early[rank] = _with_more(self._early[rank], message)
-            return
-        if getattr(message, "blob", b"") != self._blob.name:
-            return
+        """A member said something of this blob."""
         match message:
-            case BlobHave():
-                self._have(rank, message)
+            case BlobHave(pieces=bits, answers=answers):
+                self._ask(self._swarm.has(rank, from_bits(bits, self.blob.count), time.monotonic()))
+                if not answers and rank in self._senders:
+                    self._senders[rank].answer(as_bits(self._swarm.have, self.blob.count))
             case BlobGot(numbers=numbers):
                 self._ask(self._swarm.has(rank, self._checked(numbers), time.monotonic()))
             case BlobAsk(numbers=numbers):
@@ -177,15 +144,7 @@ class BlobSide:
             case BlobPiece(number=number):
                 await self._piece(rank, number, payload)
 
-    def _have(self, rank: int, message: BlobHave) -> None:
-        assert self._swarm is not None
-        assert self._blob is not None
-        if message.blob == self._blob.name:
-            self._ask(self._swarm.has(rank, from_bits(message.pieces, self._blob.count), time.monotonic()))
-
     async def _piece(self, rank: int, number: int, payload: memoryview) -> None:
-        assert self._swarm is not None
-        assert self._blob is not None
         self._from_members += len(payload)
         try:
             if self._swarm.heard(rank, number, payload, time.monotonic()):
@@ -193,7 +152,7 @@ class BlobSide:
         except PeerMisbehaved as error:
             log.warning("wrong piece", rank=rank, number=number, reason=error.message)
             if rank in self._swarm.liars:
-                self._lies.append(BlobLie(blob=self._blob.name, rank=rank, number=number))
+                self._lies.append(BlobLie(blob=self.blob.name, rank=rank, number=number))
                 self._news.set()
             self._stirred.set()
         except LimitReached as error:
@@ -201,40 +160,25 @@ class BlobSide:
         self._ask(self._swarm.asks(time.monotonic()))
 
     def _checked(self, numbers: list[int]) -> list[int]:
-        assert self._blob is not None
-        if max(numbers, default=0) >= self._blob.count:
+        if max(numbers, default=0) >= self.blob.count:
             raise MalformedMessage("a piece that there is none of")
         return numbers
 
     # --- what follows ---
 
     async def _store(self, number: int, piece: memoryview) -> None:
-        assert self._swarm is not None
-        await asyncio.to_thread(self._bundle.write, number, piece)
+        await asyncio.to_thread(self._files.write, number, piece)
         self._swarm.stored(number)
         self.bytes_there += len(piece)
         self._got.append(number)
         self._news.set()
         for sender in self._senders.values():
             sender.got(number)
-        self._look_if_done()
-
-    def _look_if_done(self) -> None:
-        if self._swarm is not None and self._swarm.complete:
-            self._done.set()
-            self._news.set()
-
-    def _meet(self, rank: int) -> None:
-        assert self._swarm is not None
-        assert self._blob is not None
-        have = as_bits(self._swarm.have, self._blob.count)
-        self._senders[rank] = MemberSender(self._blob.name, have, partial(self._mesh.say, rank), self._read)
 
     async def _read(self, number: int) -> bytes:
-        assert self._swarm is not None
         if number not in self._swarm.have:
             return b""
-        piece = await asyncio.to_thread(self._bundle.read, number)
+        piece = await asyncio.to_thread(self._files.read, number)
         self.bytes_passed_on += len(piece)
         return piece
 
@@ -246,17 +190,16 @@ class BlobSide:
 
     async def _watch_time(self) -> None:
         """What is late is asked elsewhere."""
-        while True:
+        while not self._swarm.complete:
             self._stirred.clear()
-            deadline = self._swarm.deadline() if self._swarm is not None else None
+            deadline = self._swarm.deadline()
             try:
                 async with asyncio.timeout(None if deadline is None else max(0.0, deadline - time.monotonic())):
                     await self._stirred.wait()
             except TimeoutError:
-                assert self._swarm is not None
                 self._ask(self._swarm.due(time.monotonic()))
 
-    async def _tell_client(self, ready: Callable[[], Awaitable[None]]) -> None:
+    async def _tell_client(self) -> None:
         while True:
             await self._news.wait()
             self._news.clear()
@@ -264,33 +207,24 @@ class BlobSide:
             for lie in lies:
                 await self._line.send(lie)
             await self._tell_got()
-            if self._done.is_set() and not self.is_there:
+            if self._swarm.complete and not self.is_there:
                 try:
-                    await ready()
+                    await self._show()
                 except AxonError as error:
                     self._fail(error.message)
                     return
                 self.is_there = True
                 await self._tell_got()
-                await self._line.send(BundleReceived())
+                await self._line.send(BlobReceived(blob=self.blob.name))
             await asyncio.sleep(TELL_EVERY_S)
 
     async def keep_told(self) -> None:
         """Until cancelled: let the client know that this side is still at it."""
-        while self._blob is not None:
+        while True:
             await asyncio.sleep(AT_IT_EVERY_S)
-            await self._line.send(BlobGot(blob=self._blob.name, numbers=[], from_members=self._from_members))
+            await self._line.send(BlobGot(blob=self.blob.name, numbers=[], from_members=self._from_members))
 
     async def _tell_got(self) -> None:
-        assert self._blob is not None
         while self._got:
             got, self._got = self._got[:MOST_TOLD], self._got[MOST_TOLD:]
-            await self._line.send(BlobGot(blob=self._blob.name, numbers=got, from_members=self._from_members))
-
-
-def _with_more(have: BlobHave, got: BlobGot) -> BlobHave:
-    bits = bytearray(have.pieces)
-    for number in got.numbers:
-        if got.blob == have.blob and number // 8 < len(bits):
-            bits[number // 8] |= 0x80 >> number % 8
-    return BlobHave(blob=have.blob, pieces=bytes(bits))
+            await self._line.send(BlobGot(blob=self.blob.name, numbers=got, from_members=self._from_members))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import shutil
 import threading
 from contextlib import suppress
@@ -11,19 +12,16 @@ from axonp2p.blobs.manifest import Blob
 from axonp2p.blobs.store import PieceStore
 from axonp2p.errors import LimitReached
 from axonp2p.jobs.bundle import admit
-from axonp2p.plain_text import bytes_text
 from axonp2p.wheels.bundled import BundledWheel, wheels_among
+from peer_daemon.bundles.blob_writer import BlobWriter
+from peer_daemon.bundles.lease_room import LeaseRoom
 from peer_daemon.wheels.wheel_cache import WheelCache
-
-_MIB = 2**20
-KEPT_FREE_BYTES = 256 * _MIB
-"""A job never gets the last of the volunteer's disk, whatever their limit says."""
 
 _FOLDER = 0o755
 
 
 class BundleWriter:
-    """The folder `HOME/jobs/<reservation>`; its `bundle` is what the worker sees. Methods run in a thread."""
+    """The folder `HOME/jobs/<reservation>`; the worker sees its `bundle` and its `blobs`. Methods run in a thread."""
 
     def __init__(self, folder: Path, limit_bytes: int, wheels: WheelCache, *, executes: bool = False) -> None:
         """`wheels` are those that earlier jobs brought. `executes`: the worker may execute programs of the bundle."""
@@ -31,6 +29,8 @@ class BundleWriter:
         """The packages that the job brings along, once it is open."""
         self._folder = folder
         self._limit = limit_bytes
+        self._room = LeaseRoom(limit_bytes)
+        self._numbers = itertools.count()
         self._wheels = wheels
         self._executes = executes
         self._turn = threading.Lock()
@@ -42,11 +42,26 @@ class BundleWriter:
         """The folder with the bundle's files."""
         return self._folder / "bundle"
 
+    @property
+    def blobs(self) -> Path:
+        """The folder with what the lease is brought besides, each file under its blob's name, once it is whole."""
+        return self._folder / "blobs"
+
     def make(self) -> None:
         """Make the empty folder, for its owner alone."""
         self._folder.mkdir(mode=0o700)
-        self.bundle.mkdir()
-        self.bundle.chmod(_FOLDER)
+        for shown in (self.bundle, self.blobs):
+            shown.mkdir()
+            shown.chmod(_FOLDER)
+        (self._folder / "arriving").mkdir(mode=0o700)
+
+    def further(self, blob: Blob) -> BlobWriter:
+        """What writes a further blob into this folder. Raises as `BlobWriter` and its `open` do."""
+        with self._turn:
+            writer = BlobWriter(self._folder, self._room, blob, next(self._numbers))
+            if not self._removed:
+                writer.open()
+            return writer
 
     def open(self, blob: Blob, kept: Path | None = None) -> set[int]:
         """Make the files, empty or as they were left in `kept`, which is gone then; which pieces are there already.
@@ -60,9 +75,8 @@ class BundleWriter:
             admit(blob, self._limit)
             wheels = wheels_among(blob.files)
             self._wheels.admit(wheels)
-            if blob.size + KEPT_FREE_BYTES > shutil.disk_usage(self._folder).free:
-                raise LimitReached(f"this peer's disk has no room for {bytes_text(blob.size)}")
             try:
+                self._room.take(blob.size, shutil.disk_usage(self._folder).free)
                 if kept is not None:
                     # The worker sees this very folder: what lay in the old one moves into it.
                     for entry in kept.iterdir():
@@ -75,6 +89,7 @@ class BundleWriter:
                 held -= self._give_back_changed(lent, blob, held)
                 store.make()
                 self.wheels, self._store = wheels, store
+                self._room.arrived(sum(blob.place(number).length for number in held))
                 return held
             except OSError as error:
                 raise LimitReached(f"this peer cannot write the bundle: {error.strerror}") from error
@@ -88,6 +103,7 @@ class BundleWriter:
                 self._store.write(number, piece)
             except OSError as error:
                 raise LimitReached(f"this peer cannot write the bundle: {error.strerror}") from error
+            self._room.arrived(len(piece))
 
     def read(self, number: int) -> bytes:
         """A piece that was written; empty when it cannot be read."""

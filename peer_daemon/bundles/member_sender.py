@@ -1,4 +1,7 @@
-"""What a member says to one other of the bundle: words as they come up, and the pieces that it was asked for."""
+"""The words of a member to one other about a blob, and the pieces that it was asked for.
+
+A task runs only while there is something to say: a lease may have hundreds of blobs, and the job 64 members.
+"""
 
 from __future__ import annotations
 
@@ -30,45 +33,57 @@ class MemberSender:
         self._blob = blob
         self._say = say
         self._read = read
-        self._first: BlobHave | None = BlobHave(blob=blob, pieces=have)
+        self._have: BlobHave | None = BlobHave(blob=blob, pieces=have)
         self._got: list[int] = []
         self._asks: list[BlobAsk] = []
-        self._news = asyncio.Event()
         self._waiting: dict[int, None] = {}
-        self._work = asyncio.Event()
-        self._news.set()
-        self._tasks = [asyncio.create_task(self._tell()), asyncio.create_task(self._give())]
+        self._news = asyncio.Event()
+        self._telling: asyncio.Task[None] | None = None
+        self._giving: asyncio.Task[None] | None = None
+        self._over = False
+        self._stir()
+
+    def answer(self, have: bytes) -> None:
+        """It said what it has: say the same, with these bits."""
+        self._have = BlobHave(blob=self._blob, pieces=have, answers=True)
+        self._stir()
 
     def got(self, number: int) -> None:
         """We have that piece as well."""
         self._got.append(number)
-        self._news.set()
+        self._stir()
 
     def ask(self, numbers: Sequence[int]) -> None:
         """We want these pieces from it."""
         self._asks.append(BlobAsk(blob=self._blob, numbers=list(numbers)))
-        self._news.set()
+        self._stir()
 
     def wants(self, numbers: Iterable[int]) -> None:
         """It asked for these. Raises `PeerMisbehaved` when it wants too many at once."""
         self._waiting.update(dict.fromkeys(numbers))
         if len(self._waiting) > MOST_WAITING:
             raise PeerMisbehaved(f"a member that waits for more than {MOST_WAITING} pieces at once")
-        self._work.set()
+        if self._giving is None and not self._over:
+            self._giving = asyncio.create_task(self._give())
 
     def close(self) -> None:
         """Say no more."""
-        for task in self._tasks:
-            task.cancel()
+        self._over = True
+        for task in (self._telling, self._giving):
+            if task is not None:
+                task.cancel()
+
+    def _stir(self) -> None:
+        self._news.set()
+        if self._telling is None and not self._over:
+            self._telling = asyncio.create_task(self._tell())
 
     async def _tell(self) -> None:
         try:
-            while True:
-                await self._news.wait()
-                self._news.clear()
-                if self._first is not None:
-                    first, self._first = self._first, None
-                    await self._say(first)
+            while self._have or self._asks or self._got:
+                if self._have is not None:
+                    have, self._have = self._have, None
+                    await self._say(have)
                 asks, self._asks = self._asks, []
                 for ask in asks:
                     await self._say(ask)
@@ -77,33 +92,31 @@ class MemberSender:
                     await self._say(BlobGot(blob=self._blob, numbers=got))
                     await self._wait_for_more()
         except Unreachable:
-            return  # the link has ended; a new one makes a new neighbour
+            self._over = True  # the link has ended; a new one makes a new neighbour
+        finally:
+            self._telling = None
 
     async def _wait_for_more(self) -> None:
-        """Gather what is got meanwhile; an ask does not wait."""
+        """Gather what is got meanwhile; an ask or an answer does not wait."""
         until = asyncio.get_running_loop().time() + TELL_EVERY_S
         if self._got:
-            self._news.set()
             return
-        while not self._asks and (left := until - asyncio.get_running_loop().time()) > 0:
+        while not self._asks and not self._have and (left := until - asyncio.get_running_loop().time()) > 0:
             self._news.clear()
             try:
                 async with asyncio.timeout(left):
                     await self._news.wait()
             except TimeoutError:
                 break
-        if self._got or self._asks:
-            self._news.set()
 
     async def _give(self) -> None:
         try:
-            while True:
-                await self._work.wait()
-                self._work.clear()
-                while self._waiting:
-                    number = next(iter(self._waiting))
-                    piece = await self._read(number)
-                    await self._say(BlobPiece(blob=self._blob, number=number), piece, bulk=True)
-                    self._waiting.pop(number, None)
+            while self._waiting:
+                number = next(iter(self._waiting))
+                piece = await self._read(number)
+                await self._say(BlobPiece(blob=self._blob, number=number), piece, bulk=True)
+                self._waiting.pop(number, None)
         except Unreachable:
-            return
+            self._over = True
+        finally:
+            self._giving = None

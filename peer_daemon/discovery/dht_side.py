@@ -111,6 +111,11 @@ class DhtSide:
             self.wake()
 
     @property
+    def is_lonely(self) -> bool:
+        """Whether no node answers it."""
+        return not self.node.contact_count
+
+    @property
     def is_the_first(self) -> bool:
         """Whether it knows of nobody: others come to this one."""
         return not self._offered and not self.node.contact_count

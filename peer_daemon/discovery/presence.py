@@ -12,13 +12,13 @@ from axonp2p.clock import Clock
 from axonp2p.files import write_whole
 from axonp2p.logs import get_logger
 from axonp2p.table.dht.lan import LanPeer
-from axonp2p.table.records import Announced
 from axonp2p.table.tracker_health import TrackerHealth
 from axonp2p.transport.address import PinnedAddress
 from axonp2p.transport.http.http_caller import HttpCaller
 from axonp2p.transport.relay.choice import RelayCandidate
 from axonp2p.transport.relay.server import RelayServer
 from peer_daemon.announcing.announcer import Announcer
+from peer_daemon.announcing.row_sender import Given
 from peer_daemon.announcing.row_writer import RowWriter, Written
 from peer_daemon.control.status import Carried, NetworkNow, TrackerNow
 from peer_daemon.discovery.dht_side import DhtSide
@@ -128,15 +128,17 @@ class Presence:
             on=self._rows.own.carries, peers=books.peers, streams=len(books.streams), bytes=books.totals.bytes
         )
 
-    async def announced(self, line: HttpCaller, answer: Announced) -> None:
+    async def announced(self, line: HttpCaller, given: Given) -> None:
         """A tracker has the row."""
         self.parts.courier.nudge()
         if self.parts.reachability:
             address = str(line.address)
-            self.parts.reachability.reached(address, answer.reached, trusted=not self._health.is_learnt(address))
+            self.parts.reachability.reached(address, given.answer.reached, trusted=not self._health.is_learnt(address))
             self._look()
         await self._say_ready()
-        if await self.parts.news.hear(line):
+        news, dht = self.parts.news, self.parts.dht
+        lonely = dht is not None and dht.is_lonely
+        if news.is_due(str(line.address), given.news, lonely=lonely) and await news.hear(line, given.news):
             self.parts.announcer.woken()
 
     def tracker_lost(self, address: str) -> None:

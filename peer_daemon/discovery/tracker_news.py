@@ -19,6 +19,10 @@ from axonp2p.transport.http.http_caller import HttpCaller
 
 log = get_logger(__name__)
 
+AGAIN_AFTER_S = 86_400.0
+"""What a tracker tells is asked for again after so long, where nothing tells that it is different: lists of those that
+an operator vouches for end after seven days."""
+
 
 class TrackerNews:
     """Asks trackers that have just answered. `offer` is told each DHT contact."""
@@ -37,9 +41,20 @@ class TrackerNews:
         self._clock = clock
         self._offer = offer
         self._dials = dials
+        self._heard: dict[str, tuple[bytes | None, float]] = {}
 
-    async def hear(self, line: HttpCaller) -> bool:
-        """Ask this one; whether a tracker was learnt. What it does not answer it is not asked again today."""
+    def is_due(self, address: str, news: bytes | None, *, lonely: bool) -> bool:
+        """Whether to ask the tracker at `address`, which has just taken the row and gave these four bytes (`Given`).
+
+        A question by HTTPS costs it more than the announce by datagram: it is asked after that only when it has
+        something else to tell, or when this peer is lonely in the DHT.
+        """
+        told, at = self._heard.get(address, (None, 0.0))
+        return news is None or lonely or news != told or abs(self._clock.now() - at) > AGAIN_AFTER_S
+
+    async def hear(self, line: HttpCaller, news: bytes | None) -> bool:
+        """Ask this one; whether a tracker was learnt. What it does not answer it is not asked again before its next
+        announce."""
         health = self._lines.health
         learnt = False
         try:
@@ -48,6 +63,8 @@ class TrackerNews:
                 if self._offer is not None:
                     contacts = await dht_contacts(line)
                     self._offer(one for one in contacts if self._dials.allows(split_host_port(one)[0]))
+            self._heard = {known: told for known, told in self._heard.items() if known in health.addresses}
+            self._heard[str(line.address)] = news, self._clock.now()
         except AxonError as error:
             log.debug("no news", tracker=line.called, reason=error.message)
         if learnt:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable
 
-from axonp2p.blobs.messages import BlobManifest, BlobPiece
+from axonp2p.blobs.messages import BlobManifest, BlobPiece, DropBlob
 from axonp2p.errors import PeerMisbehaved, Refused, Unreachable
 from axonp2p.jobs.messages import (
     LOG_BYTES_A_SECOND,
@@ -33,7 +33,7 @@ from axonp2p.transport.mesh.mesh import Mesh
 from axonp2p.transport.messages import LONGEST_TEXT
 from axonp2p.transport.sessions.session import Session
 from axonp2p.wire.codec import decode_as
-from peer_daemon.bundles.blob_side import BlobSide
+from peer_daemon.bundles.lease_blobs import LeaseBlobs
 from peer_daemon.execution.lease_context import HOUSEHOLDS, LeaseContext, RunningWorker
 from peer_daemon.execution.roster import read_roster
 from peer_daemon.execution.worker_credit import WorkerCredit
@@ -93,7 +93,7 @@ class ClientSide:
         self,
         lease: LentSlot,
         session: Session,
-        blobs: BlobSide,
+        blobs: LeaseBlobs,
         mesh: Mesh,
         credit: WorkerCredit,
         context: LeaseContext,
@@ -136,6 +136,8 @@ class ClientSide:
                     await self._blobs.manifest(message, payload)
                 case BlobPiece():
                     await self._blobs.given(message, payload)
+                case DropBlob():
+                    await self._blobs.drop(message)
                 case SetRoster():
                     await self._set_roster(message, tell_worker)
                 case SignReceipt():

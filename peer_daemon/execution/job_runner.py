@@ -33,8 +33,8 @@ from axonp2p.supervision import cancel_and_wait
 from axonp2p.transport.mesh.mesh import Mesh
 from axonp2p.transport.messages import LONGEST_TEXT
 from axonp2p.transport.sessions.session import Session
-from peer_daemon.bundles.blob_side import BlobSide
 from peer_daemon.bundles.bundle_writer import BundleWriter
+from peer_daemon.bundles.lease_blobs import LeaseBlobs
 from peer_daemon.execution.client_side import ClientSide
 from peer_daemon.execution.lease_context import LeaseContext, RunningWorker, limits_of
 from peer_daemon.execution.lease_progress import LeaseLook, LeaseProgress
@@ -83,7 +83,7 @@ class JobRunner:
             context.jobs / lease.reservation, bundle_mb * _MIB, context.wheels, executes=self._limits.executes
         )
         self._stop_reason: asyncio.Future[str] = asyncio.get_running_loop().create_future()
-        self._blobs = BlobSide(
+        self._blobs = LeaseBlobs(
             (lease.client, lease.source), self.line, self._bundle, self.mesh, context.kept, self.stop
         )
         self.mesh.beside = self._blobs
@@ -136,6 +136,7 @@ class JobRunner:
         session.slow_down(self._link_shaper.hold_back)
         session.admit()
         await session.send(self._taken(waited=True))
+        self._blobs.client_is_back()
         await self.line.put(session).close()
         self.suspension.client_is_back()
         ends = [asyncio.create_task(end.wait()) for end in (session.ended, self.over)]
@@ -156,7 +157,7 @@ class JobRunner:
             bundle_bytes=self._blobs.bytes_there + self._unpacked_bytes,
             bundle_there=self._blobs.is_there,
             cpu_seconds=self.usage().cpu_seconds,
-            carried_bytes=self._carried_bytes + self._link_shaper.carried_bytes + self._blobs.bytes_passed_on,
+            carried_bytes=self._carried_bytes + self._link_shaper.carried_bytes + self._blobs.carried_bytes,
             receipts=self._side.receipts,
             stopped=self.suspension.frozen,
             away=self.line.session.closed,
@@ -233,7 +234,9 @@ class JobRunner:
         try:
             data = {name: self._context.datasets[name] for name in self.lease.datasets}
             program = KINDS[self.lease.kind].worker
-            worker = await self._context.start_worker(self._bundle.bundle, self._limits, program=program, data=data)
+            worker = await self._context.start_worker(
+                self._bundle.bundle, self._limits, program=program, data=data, blobs=self._bundle.blobs
+            )
         except AxonError as error:  # SandboxMissing is our owner's business; the client hears a refusal
             raise Refused(f"this peer cannot start a worker: {error.message}") from error
         self._worker = worker

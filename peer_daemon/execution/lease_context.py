@@ -76,7 +76,7 @@ class StartWorker(Protocol):
     """`sandbox.child.start_worker`, or what plays it."""
 
     async def __call__(
-        self, job_folder: Path, limits: Limits, *, program: str, data: Mapping[str, Path]
+        self, job_folder: Path, limits: Limits, *, program: str, data: Mapping[str, Path], blobs: Path
     ) -> RunningWorker: ...
 
 

@@ -41,7 +41,8 @@ class LeaseLook:
     """The worker has all of it."""
     cpu_seconds: float
     carried_bytes: int
-    """What the worker was told by members, what it told them and its client, and what they had of the bundle."""
+    """What the worker was told by members, what it told them and its client, what they had of blobs from here, and
+    further blobs that have come."""
     receipts: int
     """Different ones, signed under this lease."""
     stopped: bool

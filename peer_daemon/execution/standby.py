@@ -1,7 +1,7 @@
 """One worker that is started before there is a lease for it, so that no client waits until torch is loaded.
 
-It has loaded our own code and nothing else, behind the same wall as every worker: the folder that it sees as its job's
-is empty until a lease takes it over. A lease takes it when it would have started one with the same limits, but for
+It has loaded our own code and nothing else, behind the same wall as every worker: the folders that it sees as its job's
+are empty until a lease takes them over. A lease takes it when it would have started one with the same limits, but for
 memory; every other lease starts its own. At most one stands by, with the limits of the last lease.
 """
 
@@ -28,6 +28,7 @@ log = get_logger(__name__)
 RETRY_S = 600.0
 """After one that could not be started, or has ended by itself, none is started for so long."""
 _FOLDER = 0o755
+_JOB, _BLOBS = "bundle", "blobs"
 
 
 class StandingWorker(RunningWorker, Protocol):
@@ -41,7 +42,7 @@ class StartsWorker(Protocol):
     """`sandbox.child.start_worker`, or what plays it."""
 
     async def __call__(
-        self, job_folder: Path, limits: Limits, *, program: str, data: Mapping[str, Path]
+        self, job_folder: Path, limits: Limits, *, program: str, data: Mapping[str, Path], blobs: Path
     ) -> StandingWorker: ...
 
 
@@ -51,6 +52,12 @@ class _Standby:
     folder: Path
     limits: Limits
     end: asyncio.Task[WorkerEnd]
+
+    def move(self, job_folder: Path, blobs: Path) -> None:
+        """What it sees are these two folders from now on. Raises `OSError`."""
+        (self.folder / _JOB).rename(job_folder)
+        (self.folder / _BLOBS).rename(blobs)
+        self.folder.rmdir()
 
     def fits(self, limits: Limits) -> bool:
         """Whether a lease with these limits can have it."""
@@ -111,24 +118,27 @@ class StandbyWorkers:
             await self._drop()
 
     async def __call__(
-        self, job_folder: Path, limits: Limits, *, program: str, data: Mapping[str, Path]
+        self, job_folder: Path, limits: Limits, *, program: str, data: Mapping[str, Path], blobs: Path
     ) -> RunningWorker:
-        """A worker that sees the empty `job_folder` as its job's. Raises as `sandbox.child.start_worker` does."""
+        """A worker that sees the empty folders `job_folder` and `blobs` as its job's.
+
+        Raises as `sandbox.child.start_worker` does.
+        """
         if program == self._program and limits.gpu is None and not data:
             # Its memory is bound on the lease: until then it has what loading takes, however little a client asks for.
             self._like = replace(limits, memory_mb=self._like.memory_mb)
             if self._standby is not None and self._standby.fits(limits):
                 standby, self._standby = self._standby, None
-                if await self._binds(standby, job_folder, limits):
+                if await self._binds(standby, job_folder, blobs, limits):
                     return standby.worker
         self.follow(False)  # what it holds is the job's, until somebody looks again
-        return await self._start(job_folder, limits, program=program, data=data)
+        return await self._start(job_folder, limits, program=program, data=data, blobs=blobs)
 
-    async def _binds(self, standby: _Standby, job_folder: Path, limits: Limits) -> bool:
+    async def _binds(self, standby: _Standby, job_folder: Path, blobs: Path, limits: Limits) -> bool:
         """Whether it works for the lease from now on; else it is ended."""
         try:
             # The sandbox shows a folder, whatever it is called; an empty one gives way to it.
-            await asyncio.to_thread(standby.folder.rename, job_folder)
+            await asyncio.to_thread(standby.move, job_folder, blobs)
             standby.worker.bind(limits.memory_mb)
         except BaseException as error:
             await self._end(standby)
@@ -144,7 +154,7 @@ class StandbyWorkers:
         folder, limits = self._jobs / f"standby-{next(self._numbers)}", self._like
         try:
             await asyncio.to_thread(_make, folder)
-            worker = await self._start(folder, limits, program=self._program, data={})
+            worker = await self._start(folder / _JOB, limits, program=self._program, data={}, blobs=folder / _BLOBS)
         except (AxonError, OSError) as error:
             log.warning("no worker stands by", reason=str(error))
             self._put_off()
@@ -171,5 +181,7 @@ class StandbyWorkers:
 
 
 def _make(folder: Path) -> None:
-    folder.mkdir()
-    folder.chmod(_FOLDER)  # whatever the umask is: the worker may be another user
+    folder.mkdir(mode=0o700)
+    for shown in (folder / _JOB, folder / _BLOBS):
+        shown.mkdir()
+        shown.chmod(_FOLDER)  # whatever the umask is: the worker may be another user

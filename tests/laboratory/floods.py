@@ -30,6 +30,7 @@ from axonp2p.ledger.receipt import Receipts
 from axonp2p.peers.capability import Capability, Need, as_map
 from axonp2p.reservation.reserving import RESERVE_PATH, new_uuid, reserve
 from axonp2p.reservation.token import ReserveRequest, Token
+from axonp2p.table.announce_datagrams import NO_TOKEN, AnnounceQuestion, write_question
 from axonp2p.table.records import Query, Row
 from axonp2p.table.sync_messages import Push
 from axonp2p.table.tracker_client import ANNOUNCE_PATH, QUERY_PATH
@@ -327,15 +328,34 @@ def nothing(_: asyncio.StreamWriter) -> bytes:
     return b""
 
 
-async def datagrams(target: Target, sent: Sent) -> None:
+async def dht_datagrams(target: Target, sent: Sent) -> None:
+    """Rubbish at the port of the peer's DHT node."""
+    chance = random.Random(1)
+    place = _peer_place(target)[0], target.dht
+    await _datagrams(place, sent, lambda: chance.randbytes(chance.randrange(1, 1200)))
+
+
+async def announce_datagrams(target: Target, sent: Sent) -> None:
+    """Questions without a token, each with other bytes where a row should be: the tracker answers each of them."""
+    address = PinnedAddress.parse(target.tracker)
+    chance = random.Random(1)
+
+    def question() -> bytes:
+        return write_question(
+            AnnounceQuestion(chance.randbytes(16), chance.randbytes(8), NO_TOKEN, chance.randbytes(600))
+        )
+
+    await _datagrams((address.host, address.port), sent, question)
+
+
+async def _datagrams(place: tuple[str, int], sent: Sent, said: Callable[[], bytes]) -> None:
     line = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
     line.bind((FROM, 0))
     line.setblocking(False)
-    host, chance = _peer_place(target)[0], random.Random(1)
     for number in itertools.count():
-        data = chance.randbytes(chance.randrange(1, 1200))
+        data = said()
         with suppress(OSError):
-            line.sendto(data, (host, target.dht))
+            line.sendto(data, place)
             sent.count(len(data))
         if number % 100 == 0:
             await asyncio.sleep(0)
@@ -383,7 +403,8 @@ DOORS: dict[str, Flood] = {
     "silent-tls": holds(nothing, tls=True),
     "half-a-head": holds(half_a_head, tls=True),
     "relay": says(stays, RegisterAtRelay()),
-    "dht": datagrams,
+    "datagrams": announce_datagrams,
+    "dht": dht_datagrams,
     "leases": leases,
 }
 """What is flooded, by the name of the door; those that end in `-at-peer`, `dht` and `leases` are the peer's."""

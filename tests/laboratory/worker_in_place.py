@@ -20,9 +20,12 @@ def run_daemon(module: str, names: Iterable[str]) -> None:
     shown = dict.fromkeys(["laboratory", *names], FOLDER)
     start_plain = child.start_worker
 
-    async def start(job_folder: Path, limits: Limits, *, program: str, data: Mapping[str, Path]) -> SandboxedWorker:
+    async def start(
+        job_folder: Path, limits: Limits, *, program: str, data: Mapping[str, Path], blobs: Path
+    ) -> SandboxedWorker:
+        shows = {**data, **shown}
         return await start_plain(
-            job_folder, limits, program=module, python_path=("/data/laboratory",), data={**data, **shown}
+            job_folder, limits, program=module, python_path=("/data/laboratory",), data=shows, blobs=blobs
         )
 
     # Whatever is imported from here on has it from there.

@@ -18,12 +18,11 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from axonp2p.blobs.manifest import Blob, BlobFile, Manifest
-from axonp2p.blobs.messages import BlobManifest, BlobPiece
+from axonp2p.blobs.messages import BlobManifest, BlobPiece, BlobReceived
 from axonp2p.blobs.pieces import PIECE_BYTES, book_of
 from axonp2p.errors import AxonError, Busy, TokenRefused, Unreachable
 from axonp2p.identity.keys import PrivateKey
 from axonp2p.jobs.messages import (
-    BundleReceived,
     EndLease,
     FetchLog,
     LeaseEnded,
@@ -284,7 +283,7 @@ def test_a_lease_starts_a_worker_takes_files_signs_receipts_and_leaves_nothing(s
         for number in range(blob.count):
             piece = content[number * PIECE_BYTES : (number + 1) * PIECE_BYTES]
             await session.send(BlobPiece(blob=blob.name, number=number), piece)
-        awaited = {BundleReceived, WorkerStarted}
+        awaited = {BlobReceived, WorkerStarted}
         async with asyncio.timeout(60):
             while awaited:
                 message, _ = await session.receive(PeerMessage)

@@ -18,10 +18,7 @@ HOUSE = Path(__file__).parent.parent.parent
 TOY = HOUSE / "tests" / "laboratory" / "toy"
 LONGEST = 60
 """Lines of the toy kind beside its imports: what a kind cannot do without."""
-LINE = (
-    '        *[JobKind("toy", *(f"axonp2p.kinds.toy.kind:{part}"'
-    ' for part in ("SECTION", "ToyRecord", "ToySquared", "ToyDriver")), "axonp2p.kinds.toy.worker")],\n'
-)
+LINE = '        *[JobKind("{0}", *(f"axonp2p.kinds.{0}.kind:{{part}}" for part in {1}), "axonp2p.kinds.{0}.worker")],\n'
 CLIENT = """
 import sys, axonp2p, msgspec
 tracker, home, folder = sys.argv[1:]
@@ -39,36 +36,44 @@ pytestmark = [
 ]
 
 
-def house_with_the_toy(place: Path) -> Path:
+def house_with(room: Path, parts: tuple[str, ...], place: Path) -> Path:
     """A copy of all programs with one room and one line more, and the hash of its messages."""
-    for room in ("axonp2p", "peer_daemon", "client_cli", "tracker"):
-        shutil.copytree(HOUSE / room, place / room, ignore=shutil.ignore_patterns("__pycache__"))
-    shutil.copytree(TOY, place / "axonp2p" / "kinds" / "toy", ignore=shutil.ignore_patterns("__pycache__"))
+    for program in ("axonp2p", "peer_daemon", "client_cli", "tracker"):
+        shutil.copytree(HOUSE / program, place / program, ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copytree(room, place / "axonp2p" / "kinds" / room.name, ignore=shutil.ignore_patterns("__pycache__"))
     registry = place / "axonp2p" / "jobs" / "kinds.py"
     before, place_of_kinds, after = registry.read_text().partition("    for kind in (\n")
-    registry.write_text(before + place_of_kinds + LINE + after)
+    registry.write_text(before + place_of_kinds + LINE.format(room.name, parts) + after)
     schema = place / "axonp2p" / "wire" / "schema.py"  # which `scripts/write_messages_page` writes
-    schema.write_text(schema.read_text().replace("SCHEMAS: Final = {", f'SCHEMAS: Final = {{"toy": "{16 * "7"}",'))
+    known = f'SCHEMAS: Final = {{"{room.name}": "{16 * "7"}",'
+    schema.write_text(schema.read_text().replace("SCHEMAS: Final = {", known))
     return place
 
 
-def test_a_kind_is_its_room_and_one_line(tmp_path: Path) -> None:
-    house = house_with_the_toy(tmp_path / "house")
-    lines = [line for path in TOY.glob("*.py") for line in path.read_text().splitlines() if line.strip()]
-    assert len([line for line in lines if not line.startswith(("from ", "import "))]) <= LONGEST
+def events_of(place: Path, room: Path, parts: tuple[str, ...], job: str, *peers: str) -> tuple[list[dict], str]:
+    """What a client of that house is told of a job with these lines of job.toml, and where the job is kept."""
+    house = house_with(room, parts, place / "house")
     inside = ["env", f"--chdir={house}", f"PYTHONPATH={house}"]
-    folder = tmp_path / "square"
+    folder = place / "job"
     folder.mkdir()
-    (folder / "job.toml").write_text('name = "square"\nkind = "toy"\n[need]\npeers = 1\n[toy]\nnumber = 12\n')
-    with Processes(tmp_path) as processes:
-        processes.start_peers("otter", inside=inside)
-        words = [processes.tracker, str(tmp_path / "client"), str(folder)]
+    (folder / "job.toml").write_text(job)
+    with Processes(place) as processes:
+        processes.start_peers(*peers, inside=inside)
+        words = [processes.tracker, str(place / "client"), str(folder)]
         ran = subprocess.run(
             [*inside, sys.executable, "-c", CLIENT, *words], capture_output=True, text=True, check=False, env=os.environ
         )
     assert ran.returncode == 0, ran.stderr
     *events, kept = ran.stdout.splitlines()
-    told = [json.loads(line) for line in events if line.startswith("{")]  # beside what is logged
+    return [json.loads(line) for line in events if line.startswith("{")], kept  # beside what is logged
+
+
+def test_a_kind_is_its_room_and_one_line(tmp_path: Path) -> None:
+    lines = [line for path in TOY.glob("*.py") for line in path.read_text().splitlines() if line.strip()]
+    assert len([line for line in lines if not line.startswith(("from ", "import "))]) <= LONGEST
+    job = 'name = "square"\nkind = "toy"\n[need]\npeers = 1\n[toy]\nnumber = 12\n'
+    parts = ("SECTION", "ToyRecord", "ToySquared", "ToyDriver")
+    told, kept = events_of(tmp_path, TOY, parts, job, "otter")
     assert [event["square"] for event in told if event["event"] == "toy_squared"] == [144]
     assert told[-1]["event"] == "job_finished"
     assert (told[-1]["receipts"], told[-1]["peers"]) == (1, ["otter"])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import collections
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 
 from prometheus_client import (
     CollectorRegistry,
@@ -15,7 +15,7 @@ from prometheus_client import (
     PlatformCollector,
     ProcessCollector,
 )
-from prometheus_client.core import GaugeMetricFamily, Metric
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.exposition import CONTENT_TYPE_LATEST, generate_latest
 
 import axonp2p
@@ -83,6 +83,10 @@ class Metrics:
     def watch_hosting(self, running: Callable[[], float]) -> None:
         """Read this too."""
         Gauge("axon_hosted_jobs", "Hosted jobs on which a process works", registry=self.registry).set_function(running)
+
+    def watch_datagrams(self, said: Mapping[str, int]) -> None:
+        """Read how many datagrams came, by what became of them."""
+        self.registry.register(_Datagrams(said))
 
     def watch_peers(self, counts: Callable[[], PeerCounts]) -> None:
         """Read these too."""
@@ -174,4 +178,16 @@ class _PeersByState:
         family = GaugeMetricFamily("axon_peers", "Rows of the table by what they are good for", labels=["state"])
         for state in ("ready", "busy", "unreachable", "gone"):
             family.add_metric([state], getattr(counts, state))
+        yield family
+
+
+class _Datagrams:
+    def __init__(self, said: Mapping[str, int]) -> None:
+        self._said = said
+
+    def collect(self) -> Iterable[Metric]:
+        """`prometheus_client.registry.Collector`."""
+        family = CounterMetricFamily("axon_datagrams", "Datagrams by what became of them", labels=["answer"])
+        for answer, count in sorted(self._said.items()):
+            family.add_metric([answer], count)
         yield family

@@ -22,34 +22,28 @@ from axonp2p.ledger.receipt import RECEIPTS_LIMIT, BalancesAsked, Receipts
 from axonp2p.ledger.voiding import VOIDING_LIMIT, EvidenceAsked, VoidingHandedIn
 from axonp2p.peers.capability import read_need
 from axonp2p.reservation.token import ReserveRequest, TokenGiven
-from axonp2p.table.records import LEAST_PING_S, QUERY_LIMIT, Announced, Contacts, Query, Row, Rows
-from axonp2p.table.tracker_client import CONTACTS_PATH
+from axonp2p.table.records import QUERY_LIMIT, Contacts, Query, Row, Rows
+from axonp2p.table.tracker_client import ANNOUNCE_PATH, CONTACTS_PATH
 from axonp2p.transport.address import plain_address, source_of
 from axonp2p.transport.flow.rate_limit import BURST, RateLimit
 from axonp2p.transport.http.http_replies import CODE, add_ping, errors_as_refusals, read_message, reply
 from axonp2p.wire.codec import PROTOCOL_VERSION
 from axonp2p.wire.envelope import ENVELOPE_OVERHEAD, Signed
+from tracker.api.announces import Announces
 from tracker.api.metrics import Metrics
 from tracker.ledger.issuer import Issuer
 from tracker.ledger.ledger_keeper import LedgerKeeper
-from tracker.table.admission import open_announced
-from tracker.table.announce_interval import AnnounceInterval
 from tracker.table.dht_bootstrap import ROWS_DRAWN, contacts_of
 from tracker.table.table_store import TableStore
 
 BALANCES_ASKED_LIMIT = 16 * 1024
 EVIDENCE_ASKED_LIMIT = 256
-ANNOUNCES_A_SECOND_OF_ONE, ANNOUNCES_AT_ONCE_OF_ONE = 2.0, 120.0
-"""What one key may announce: short jobs, one after the other, change its row twice each."""
-PINGS_A_SECOND = 20.0
 BYTES_OF_A_REQUEST = 32 * 1024
 """A body costs one request more for each so many bytes: it is read before anything is known of it."""
 LONGEST_BODY_COSTS = 12.0
 """What a body costs that does not say how long it is."""
 RESERVATION_COSTS = 10.0
 """A wish is checked, a token signed and stored: more than a question."""
-NEWCOMER_COSTS = 3.0
-"""An announce of a peer that is not known yet; a household has few that are new, and a flood nothing else."""
 ROWS_OF_A_QUERY = 50_000
 """A query looks at all rows, some thousands in a microsecond: it costs one request more for each so many."""
 CONTACTS_COST = 4.0
@@ -58,7 +52,7 @@ SUMS_COST = 20.0
 
 
 class Routes:
-    """Answers for one tracker. `interval` is how often peers shall announce themselves."""
+    """Answers for one tracker."""
 
     def __init__(
         self,
@@ -67,20 +61,17 @@ class Routes:
         issuer: Issuer,
         ledger: LedgerKeeper,
         clock: Clock,
-        interval: AnnounceInterval,
+        announces: Announces,
     ) -> None:
         self._tracker = tracker
         self._table = table
         self._issuer = issuer
         self._ledger = ledger
         self._clock = clock
-        self._interval = interval
+        self._announces = announces
         self._limit = RateLimit()
-        self._keys = RateLimit(ANNOUNCES_A_SECOND_OF_ONE, ANNOUNCES_AT_ONCE_OF_ONE)
         self.trouble: Callable[[], str] = lambda: ""
         """What keeps this tracker from its work: a disk that takes nothing, a damaged log; empty when nothing does."""
-        self.first_look: Callable[[Row, str], bool | None] = lambda row, source: None
-        """Whether a peer that announces from this IP address can be called there; None until that is known."""
 
     def application(
         self, metrics: Metrics, limit: RateLimit, extra: Iterable[Callable[[web.Application], None]] = ()
@@ -88,7 +79,7 @@ class Routes:
         """All of it as one aiohttp application. Each of `extra` adds the addresses of one more part."""
         self._limit = limit
         app = web.Application(middlewares=[_counted(metrics), errors_as_refusals, _limited(limit, self._clock)])
-        app.router.add_post("/v1/announce", self.announce)
+        app.router.add_post(ANNOUNCE_PATH, self.announce)
         app.router.add_post("/v1/query", self.query)
         app.router.add_post("/v1/reserve", self.reserve)
         app.router.add_post("/v1/receipts", self.receipts)
@@ -105,26 +96,7 @@ class Routes:
     async def announce(self, request: web.Request) -> web.Response:
         """A peer's row, or its withdrawal."""
         signed = await read_message(request, Signed[Row], Row.LIMIT + ENVELOPE_OVERHEAD)
-        now = self._clock.now()
-        if not self._table.index.knows(signed.signer):
-            self._charge(request, NEWCOMER_COSTS - 1)
-        row = open_announced(signed, now)
-        if row.capability is not None:  # who leaves is always heard
-            # After the signature: else anybody could use it up.
-            self._keys.charge(signed.signer, self._clock.monotonic())
-        source = _address(request)
-        await self._table.keep(signed, row, now, source_of(source))
-        reached = self.first_look(row, source)
-        again_in = self._interval.again_in
-        answer = Announced(
-            tracker=self._tracker,
-            again_in=again_in,
-            seen_from=source,
-            time=now,
-            reached=reached,
-            ping_in=ping_in(len(self._table.index), again_in),
-        )
-        return reply(answer)
+        return reply(await self._announces.take(signed, _address(request)))
 
     async def query(self, request: web.Request) -> web.Response:
         """Peers that meet a need."""
@@ -188,16 +160,6 @@ class Routes:
                 "you": _address(request),
             }
         )
-
-
-def ping_in(peers: int, again_in: float) -> float | None:
-    """How often each of so many peers may look whether this tracker lives, in seconds; None for not at all.
-
-    A peer that looks finds another tracker, or this one after an outage, sooner than at its next announce. All of them
-    together look 20 times a second, so only a small swarm does.
-    """
-    seconds = max(LEAST_PING_S, peers / PINGS_A_SECOND)
-    return seconds if seconds <= again_in / 2 else None
 
 
 def _address(request: web.Request) -> str:

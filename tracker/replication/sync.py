@@ -17,6 +17,7 @@ from axonp2p.errors import AxonError, Busy, PeerMisbehaved, Refused, SettingsErr
 from axonp2p.identity.peer_id import PeerId, short
 from axonp2p.logs import get_logger
 from axonp2p.supervision import cancel_and_wait, one_look
+from axonp2p.table.announce_datagrams import news_of
 from axonp2p.table.records import KnownTrackers, Vouching
 from axonp2p.transport.dial_policy import DialPolicy
 from axonp2p.wire.envelope import Signed
@@ -63,6 +64,8 @@ class Synchronisation:
         self._tasks: dict[str, asyncio.Task[None]] = {}
         self._turn = asyncio.Lock()
         self._pulled_everything: dict[str, float] = {}
+        self.news = news_of((), ())
+        """Which trackers `books` names, in four bytes."""
 
     def books(self) -> KnownTrackers:
         """Ourselves first, then those that live; and whom we vouch for, as far as they have said who they are."""
@@ -105,6 +108,8 @@ class Synchronisation:
         now = self._clock.now()
         news = self._replica.take_news()
         self._close_forgotten()
+        living = (known.address for known in self.book.living())
+        self.news = news_of(living, self.book.ids_of(self.vouches_for).values())
         to_introduce = {known.address for known in self.book.to_introduce(now)}
         for known in self.book:
             line = self._line(known)

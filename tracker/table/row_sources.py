@@ -11,6 +11,7 @@ import hashlib
 from array import array
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import lru_cache, partial
 
 from axonp2p.errors import TooOften
 
@@ -35,7 +36,8 @@ class RowSources:
     """Counts by source. Rows of which nobody knows whence they came (another tracker's, a start's) do not count."""
 
     def __init__(self, secret: bytes, most: int = MOST_ROWS_OF_ONE) -> None:
-        self._secret = secret
+        # The same sources come again and again.
+        self._number = lru_cache(maxsize=16_384)(partial(_number, secret))
         self._most = most
         self.total = 0
         """Rows whose source is known."""
@@ -84,6 +86,7 @@ class RowSources:
     def _of(self, place: int) -> int:
         return self._numbers[place] if place < len(self._numbers) else _NOBODY
 
-    def _number(self, source: str) -> int:
-        found = hashlib.blake2b(source.encode(), digest_size=4, key=self._secret).digest()
-        return int.from_bytes(found, "big") % NUMBERS
+
+def _number(secret: bytes, source: str) -> int:
+    found = hashlib.blake2b(source.encode(), digest_size=4, key=secret).digest()
+    return int.from_bytes(found, "big") % NUMBERS

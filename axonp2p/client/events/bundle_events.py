@@ -1,4 +1,4 @@
-"""What a person may see of the bundle on its way: what the client sends, what the peers pass on, and who does not."""
+"""Events about blobs on their way: bytes that the client sends, bytes that peers pass on, and peers that do not."""
 
 from __future__ import annotations
 
@@ -48,17 +48,17 @@ class BundleSent(Event, frozen=True):
 
 
 class PieceWrong(Event, frozen=True):
-    """A peer passed on other bytes than a piece of the bundle has; the one it sent them to has it from elsewhere."""
+    """A peer passed on other bytes than a piece of a blob has; the one it sent them to has it from elsewhere."""
 
     peer: str
     """The member that sent them."""
     told_by: str
     """The member that found them, by the piece's hash."""
     piece: Count
-    """Its number in the bundle, from 0."""
+    """Its number in the blob, which is the bundle as a rule, from 0."""
 
 
 class PeerHelped(Event, frozen=True):
-    """No other peer passes the bundle on to this one, so the client sends it the pieces itself."""
+    """No other peer passes a blob on to this one, so the client sends it the pieces itself."""
 
     peer: str

@@ -11,7 +11,8 @@ import contextlib
 import time
 from collections.abc import Awaitable, Callable
 
-from axonp2p.blobs.messages import BlobGot, BlobHave, BlobLie, BlobManifest, BlobPiece
+from axonp2p.blobs.messages import BlobManifest, BlobPiece, DropBlob
+from axonp2p.client.leasing.blob_news import BlobDispatcher, BlobWord, Heard
 from axonp2p.client.leasing.lease_sides import LeaseListener, Reservation
 from axonp2p.client.leasing.owner import Owner
 from axonp2p.client.leasing.send_queue import SendQueue
@@ -19,7 +20,6 @@ from axonp2p.errors import AxonError, PeerMisbehaved, Unreachable
 from axonp2p.jobs.messages import (
     LOG_BYTES_A_SECOND,
     MOST_LOG_NEWS,
-    BundleReceived,
     EndLease,
     FetchLog,
     FollowLog,
@@ -59,9 +59,6 @@ LOG_TAIL_BYTES = 16_000
 """As many as the last words of a worker that ended can have (`WorkerEnded.log_tail`), which may have been heard."""
 """Is told of the next bytes of a log that is followed."""
 
-BlobNews = BlobHave | BlobGot | BlobLie
-"""What a peer says of the bundle."""
-
 log = get_logger(__name__)
 
 
@@ -89,7 +86,8 @@ class Lease:
         self._log_tail_heard = b""
         self._log_pace = RateLimit(2 * LOG_BYTES_A_SECOND, 16 * MOST_LOG_NEWS)
         self._owner = Owner(name)
-        self._blob_news: Callable[[BlobNews], None] | None = None
+        self.blobs = BlobDispatcher(name)
+        """What the peer says of the bundle, and of what else it is brought."""
         self._roster_epoch = -1
         self._words = RateLimit(WORDS_A_SECOND, WORDS_AT_ONCE)
         self._gone = ""
@@ -146,24 +144,26 @@ class Lease:
         self._send_queue.post(roster)
         return self._in_force(answer)
 
-    def expect_bundle(self, heard: Callable[[BlobNews], None]) -> asyncio.Future[None]:
-        """Before the bundle is given: `heard` is told what the peer has of it, also later, when others ask it for that.
-
-        The future is done when the peer has all; it raises what the peer refused with. Raises `Unreachable`.
-        """
-        self._blob_news = heard
-        return self._expect(BundleReceived)
+    async def expect_blob(self, blob: bytes, heard: Heard) -> asyncio.Future[None]:
+        """As `BlobDispatcher.expect`, once the peer has dropped what it was told to of it. Raises `Unreachable`."""
+        if dropping := self.blobs.dropping(blob):
+            await self._wait(asyncio.shield(dropping), ANSWER_S)
+        if self._session.closed:
+            raise Unreachable(f"peer {self.name} is gone: {self._gone}")
+        return self.blobs.expect(blob, heard)
 
     async def give(self, message: BlobManifest | BlobPiece, data: bytes, *, bulk: bool = False) -> None:
-        """Send some of the bundle; waits while the peer is behind. Raises `Unreachable`."""
+        """Send some of a blob that is expected; waits while the peer is behind. Raises `Unreachable`."""
         if bulk:
             await self._session.send(message, data, bulk=True)
         else:
             await self._send_queue.send(message, data)
 
-    def forget_bundle(self) -> None:
-        """The bundle is there, or will not be."""
-        self._forget(BundleReceived)
+    def drop_blob(self, blob: bytes) -> None:
+        """Have the peer drop a blob, whatever it has of it by now."""
+        if not self._gone:
+            self.blobs.drop(blob)
+            self._send_queue.post(DropBlob(blob=blob))
 
     def post_roster(self, roster: SetRoster) -> None:
         """Send a roster without waiting for it to be in force."""
@@ -294,11 +294,11 @@ class Lease:
             case Refusal():
                 # What was asked is refused. If that is also the end of the lease, the session's end says so next.
                 self._refused(error_of(message, f"peer {self.name}"))
-            case _ if isinstance(message, BlobNews) and self._blob_news:
-                self._blob_news(message)
+            case _ if isinstance(message, BlobWord):
+                self.blobs.heard(message)
             case RosterSet(epoch=epoch) if epoch != self._roster_epoch:
                 pass  # of one that was only posted
-            case BundleReceived() | RosterSet() | LeaseEnded():
+            case RosterSet() | LeaseEnded():
                 self._resolve(type(message))
             case _:
                 raise PeerMisbehaved(f"peer {self.name} said {type(message).__name__} out of turn")
@@ -334,13 +334,15 @@ class Lease:
     def _refused(self, error: AxonError) -> None:
         log.warning("refused by a peer", peer=self.name, reason=error.message)
         self._refusal = error
-        self._fail_answers(error, BundleReceived, RosterSet)  # a log or an end is never refused
+        self._fail_answers(error, RosterSet)  # a log or an end is never refused
+        self.blobs.fail(error)
 
     def _is_gone(self, error: AxonError) -> None:
         lost = isinstance(error, Unreachable) and self._session.closed
         self._cut_off = lost and not self._gone and self._refusal is None
         error = self._refusal or error
         self._fail_answers(error)
+        self.blobs.fail(error)
         self._lost(error.in_a_line)
 
     def _lost(self, reason: str, *, tell: bool = True) -> None:

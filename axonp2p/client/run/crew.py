@@ -15,9 +15,11 @@ from typing import Protocol
 from axonp2p.client.leasing.kept_leases import keep_leases
 from axonp2p.client.leasing.lease import Lease
 from axonp2p.client.ledger.receipts import ReceiptOffice
+from axonp2p.client.run.blob_office import BlobOffice
 from axonp2p.client.storage.disk_work import DiskWork
 from axonp2p.client.storage.job_store import JobFolder
 from axonp2p.errors import AxonError, Unreachable
+from axonp2p.jobs.bundle import Bundle
 from axonp2p.jobs.messages import Member, OwnersMessage, SetRoster
 from axonp2p.logs import get_logger
 from axonp2p.supervision import in_background
@@ -61,6 +63,7 @@ class LeasedCrew:
         disk: DiskWork,
         office: ReceiptOffice,
         let_go: Callable[[Lease], Awaitable[None]],
+        blobs: BlobOffice,
     ) -> None:
         """`disk` keeps what peers write. `let_go` gives back the slot of a peer whose session was lost: its worker
         would wait for us."""
@@ -69,6 +72,8 @@ class LeasedCrew:
         self._folder = folder
         self._disk = disk
         self._office = office
+        self.blobs = blobs
+        """All that the driver brings to peers, and how many bytes of it have travelled."""
         self._epoch = 0
         self._members: list[int] = []
         """Of the last roster that the driver set."""
@@ -161,7 +166,7 @@ class LeasedCrew:
         # Who was lost may be on its way back under another rank: nobody stands on a roster twice.
         back = {lease.row.peer for lease in self._arriving.values()}
         ranks = [rank for rank in ranks if self.leases[rank].row.peer not in back]
-        self._members = ranks
+        self._members = list(ranks)
         rosters = self._rosters(ranks)
         answers = [lease.set_roster(roster) for roster, lease in rosters if roster.rank in ranks]
         for roster, lease in rosters:
@@ -174,6 +179,26 @@ class LeasedCrew:
                 self.peer_gone(rank, f"it refused the roster: {error.message}")
             elif isinstance(error, BaseException):
                 raise error
+
+    async def bring(self, rank: int, content: Bundle) -> None:
+        """See to it that a peer has `content`, one file of this disk (`jobs.bundle.alone`), from here or from members.
+
+        When it returns, the peer's worker can read the whole file at /blobs/NAME; `content.blob.name.hex()` is NAME.
+        For a file that is there it returns at once, so call it before each use: a peer that was lost and is back is
+        asked again. Several calls at once are fine, and one that is cancelled leaves the file on its way.
+
+        Raises `Refused` when the peer does not take it (it has no room for it, say), `Unreachable` when it is gone or
+        takes nothing for two minutes, what its misbehaviour ends the lease with, and `JobFileWrong` when the file
+        changed since it was hashed. But for the last, that is the end of this peer's use, not of the job.
+        """
+        if rank not in self._members:  # of a kind that sets none: members pass on to those on their roster
+            self._members.append(rank)
+            self._post_rosters()
+        await self.blobs.bring(rank, self.leases[rank], content)
+
+    def drop(self, name: bytes) -> None:
+        """No worker needs the blob of that name any more: peers remove it, which needs no waiting for."""
+        self.blobs.drop(name)
 
     def _post_rosters(self) -> None:
         present = self.present
@@ -225,6 +250,7 @@ class LeasedCrew:
         """`LeaseListener`."""
         log.debug("peer gone", peer=self.leases[rank].name, reason=reason)
         self.fewer.set()
+        self.blobs.gone(rank)
         if self.leases[rank].hung_up:
             self._office.given_up(self.leases[rank])
         if self._listener:
@@ -259,6 +285,7 @@ class LeasedCrew:
     def dismiss(self, rank: int, reason: str) -> None:
         """A peer is out of the job: its log is fetched, then its lease ended, and it is told why, in the background."""
         self._dismissed.add(rank)
+        self.blobs.gone(rank)
         self.write_down()
         self.fewer.set()
         in_background(self._tasks, self._release(rank, reason))
@@ -278,6 +305,7 @@ class LeasedCrew:
             await asyncio.wait(self._tasks, timeout=LOG_S)
         for task in self._tasks:
             task.cancel()
+        await self.blobs.close()
         self._released.update(self.leases)
         await asyncio.gather(*(lease.end() for lease in self.leases.values()), self.give_back_cut_off())
         # Not before: the slots of a program that is killed here are given back by the next one (`finish_killed`).

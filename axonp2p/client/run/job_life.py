@@ -12,6 +12,7 @@ from axonp2p.client.leasing.lease import Lease
 from axonp2p.client.leasing.release_leases import finish_killed
 from axonp2p.client.ledger.convictions import Convictions
 from axonp2p.client.ledger.receipts import ReceiptBook, ReceiptOffice
+from axonp2p.client.run.blob_office import BlobOffice
 from axonp2p.client.run.crew import LeasedCrew
 from axonp2p.client.run.driver import Driver, JobContext
 from axonp2p.client.run.job_packages import JobPackages
@@ -96,7 +97,8 @@ class JobLife:
                 await staffing.take_back()
                 done = bool(journal.record.done)
                 await staffing.fill(max(self._wait_s, self._spec.need.wait if done else 0), holds=done)
-                crew = LeasedCrew(staffing.leases, journal.folder, journal.disk, office, staffing.let_go)
+                blobs = BlobOffice(means.clock, journal.tell)
+                crew = LeasedCrew(staffing.leases, journal.folder, journal.disk, office, staffing.let_go, blobs)
                 settlement = JobSettlement(journal, crew, office, convictions)
                 try:
                     await self._begin(crew, staffing, office)

@@ -1,7 +1,7 @@
-"""The bundle's way from this disk to the peers: each piece about once, and what the peers say of those they have.
+"""A blob's way from this disk to the peers: each piece about once, and what the peers say of those they have.
 
-`blobs.seeding` decides who is given what; every peer takes it at its own speed. It lives as long as its job: who comes
-late has the bundle from the others.
+`blobs.seeding` decides who is given what; every peer takes it at its own speed. It lasts as long as peers need the
+blob: a peer that comes late has it from the others.
 """
 
 from __future__ import annotations
@@ -15,7 +15,8 @@ from axonp2p.blobs.messages import BlobGot, BlobHave, BlobLie, BlobManifest, Blo
 from axonp2p.blobs.seeding import Seeding
 from axonp2p.client.events.bundle_events import BundleProgress, PeerHelped, PieceWrong
 from axonp2p.client.events.event import Event
-from axonp2p.client.leasing.lease import BlobNews, Lease
+from axonp2p.client.leasing.blob_news import BlobNews
+from axonp2p.client.leasing.lease import Lease
 from axonp2p.clock import Clock
 from axonp2p.errors import AxonError, MalformedMessage, SettingsError, Unreachable
 from axonp2p.jobs.bundle import Bundle
@@ -30,7 +31,7 @@ log = get_logger(__name__)
 
 @dataclass
 class _Taker:
-    """One peer that takes the bundle."""
+    """One peer that takes the blob."""
 
     lease: Lease
     news: asyncio.Event
@@ -40,15 +41,19 @@ class _Taker:
 
 
 class Sending:
-    """One job's bundle, given to all its peers."""
+    """One job's bundle, or one further blob, given to peers."""
 
-    def __init__(self, bundle: Bundle, clock: Clock, tell: Callable[[Event], None]) -> None:
+    def __init__(
+        self, bundle: Bundle, clock: Clock, tell: Callable[[Event], None], *, shows_progress: bool = True
+    ) -> None:
+        """`shows_progress`: whether `BundleProgress` is told."""
         self.sent_bytes = 0
         """Bytes of pieces that left this machine."""
         self._bundle = bundle
         self._blob: Blob = bundle.blob
         self._clock = clock
         self._tell = tell
+        self._shows_progress = shows_progress
         self._seeding = Seeding(self._blob.count)
         self._named: set[tuple[int, int]] = set()
         """Who has told of whom that it sent wrong bytes."""
@@ -58,45 +63,56 @@ class Sending:
         self._shown_at = float("-inf")
 
     @property
+    def name(self) -> bytes:
+        """The blob's."""
+        return self._blob.name
+
+    @property
     def member_bytes(self) -> int:
         """Bytes of pieces that peers had from each other."""
         return self._from_members_of_gone + sum(taker.from_members for taker in self._takers.values())
 
     async def deliver(self, rank: int, lease: Lease) -> str:
-        """See to it that one peer gets the bundle; why it did not, whatever the peer says or the line does.
+        """See to it that one peer gets it; why it did not, whatever the peer says or the line does.
 
         Raises `JobFileWrong` when a file changed since it was hashed.
         """
+        try:
+            await self.bring(rank, lease)
+        except SettingsError:  # of this computer: no peer's word comes back as one
+            raise
+        except AxonError as error:
+            return error.in_a_line
+        return ""
+
+    async def bring(self, rank: int, lease: Lease) -> None:
+        """See to it that one peer gets it. Raises what the peer refuses it with, `Unreachable`, or `JobFileWrong`."""
+        received = await lease.expect_blob(self.name, lambda message: self._heard(rank, message))
         self._forget_the_gone()
         taker = self._takers[rank] = _Taker(lease, asyncio.Event(), moved=self._clock.monotonic())
         try:
-            received = lease.expect_bundle(lambda message: self._heard(rank, message))
             try:
-                await lease.give(BlobManifest(blob=self._blob.name), self._blob.encoded)
+                await lease.give(BlobManifest(blob=self.name), self._blob.encoded)
                 await self._feed(rank, taker, received)
                 received.result()
             finally:
-                lease.forget_bundle()
-        except SettingsError:  # of this computer: no peer's word comes back as one
-            self._forget(rank)
-            raise
-        except AxonError as error:
-            self._forget(rank)
-            return error.in_a_line
+                lease.blobs.arrived(self.name)
+            if lease.gone:
+                raise Unreachable(lease.gone)
         except BaseException:
-            self._forget(rank)
+            if self._takers.get(rank) is taker:  # else the same peer is back, under another lease
+                self.gone(rank)
             raise
-        if lease.gone:
-            self._forget(rank)
-        return lease.gone
 
     async def _feed(self, rank: int, taker: _Taker, received: asyncio.Future[None]) -> None:
         received.add_done_callback(lambda _: taker.news.set())
         while not received.done():
             taker.news.clear()
             now = self._clock.monotonic()
+            if taker.lease.gone:
+                raise Unreachable(taker.lease.gone)
             if now > taker.moved + STUCK_S:
-                raise Unreachable(f"peer {taker.lease.name} took nothing of the bundle for {STUCK_S:g} s")
+                raise Unreachable(f"peer {taker.lease.name} took nothing of what it was sent for {STUCK_S:g} s")
             joined = self._seeding.has_joined(rank)
             number = self._seeding.next(rank, now) if joined else None
             if number is not None:
@@ -126,8 +142,10 @@ class Sending:
                     raise MalformedMessage(f"peer {taker.lease.name} says twice what it has kept")
                 self._seeding.joined(rank, from_bits(bits, self._blob.count), now)
             case BlobGot(numbers=numbers, from_members=count):
-                if not self._seeding.has_joined(rank) or max(numbers, default=0) >= self._blob.count:
+                if max(numbers, default=-1) >= self._blob.count:
                     raise MalformedMessage(f"peer {taker.lease.name} has pieces that there are none of")
+                if not self._seeding.has_joined(rank):
+                    return  # said before it heard of us again; what it has by now it says next
                 taker.from_members = max(taker.from_members, count)
                 self._seeding.got(rank, numbers, now)
                 self._show_progress(now)
@@ -146,7 +164,7 @@ class Sending:
         self._tell(PieceWrong(peer=name, told_by=teller, piece=number))
 
     def _show_progress(self, now: float) -> None:
-        if now < self._shown_at + PROGRESS_EVERY_S:
+        if not self._shows_progress or now < self._shown_at + PROGRESS_EVERY_S:
             return
         self._shown_at = now
         done = sum(self._seeding.held_by(rank) for rank in self._takers)
@@ -164,12 +182,14 @@ class Sending:
     def _forget_the_gone(self) -> None:
         for rank, taker in list(self._takers.items()):
             if taker.lease.gone:
-                self._forget(rank)
+                self.gone(rank)
 
-    def _forget(self, rank: int) -> None:
+    def gone(self, rank: int) -> None:
+        """That peer has gone, with what it has of the blob."""
         taker = self._takers.pop(rank, None)
         if taker is not None:
             self._from_members_of_gone += taker.from_members
+            taker.news.set()
         self._seeding.gone(rank, self._clock.monotonic())
         self._wake()
 

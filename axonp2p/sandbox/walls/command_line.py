@@ -69,11 +69,13 @@ def bubblewrap_command(
     run: list[str],
     user: int | None = None,
     data: Mapping[str, str] | None = None,
+    blobs: str = "",
 ) -> list[str]:
     """The whole command; `run` are the module to be run inside and its arguments.
 
     `user` is the number that a worker of root's becomes, None where the daemon is not root.
-    Each folder of `data` is shown, read-only, as /data/NAME. Raises `SettingsError` for a name that is none.
+    Each folder of `data` is shown, read-only, as /data/NAME, and the folder `blobs` as /blobs, which is empty without
+    one. Raises `SettingsError` for a name that is none.
     """
     return [
         bubblewrap,
@@ -81,7 +83,10 @@ def bubblewrap_command(
         *("--hostname", "axon", "--die-with-parent"),
         # A new session, or the job could type into the terminal of the daemon.
         *("--new-session", "--clearenv"),
-        *_folders(environment, limits, job_folder, data or {}, descriptors, tmp="0700" if user is None else "1777"),
+        *_folders(environment, limits, data or {}, descriptors),
+        *("--ro-bind", job_folder, "/job"),
+        *(("--ro-bind", blobs, "/blobs") if blobs else ("--perms", "0555", "--dir", "/blobs")),
+        *_written_to(limits, tmp="0700" if user is None else "1777"),
         *(word for name, value in variables(environment, limits).items() for word in ("--setenv", name, value)),
         *("--info-fd", str(descriptors.info), "--block-fd", str(descriptors.go)),
         *("--seccomp", str(descriptors.filter)),
@@ -109,11 +114,8 @@ def _namespaces(user: int | None) -> list[str]:
 def _folders(
     environment: Environment,
     limits: Limits,
-    job_folder: str,
     data: Mapping[str, str],
     descriptors: Descriptors,
-    *,
-    tmp: str,
 ) -> list[str]:
     words: list[str] = []
     for folder in _above([*(inside for _, inside in environment.binds), *FILES, *(f"/data/{name}" for name in data)]):
@@ -134,11 +136,13 @@ def _folders(
         if not _DATA_NAME.fullmatch(name):
             raise SettingsError(f"{name!r} is no name for data", fix="name it with letters, digits, dots, - and _")
         words += ["--ro-bind", outside, f"/data/{name}"]
+    return words
+
+
+def _written_to(limits: Limits, *, tmp: str) -> list[str]:
     return [
-        *words,
         # Shared memory is part of /tmp, so that one size holds both.
         *("--symlink", "/tmp", "/dev/shm"),  # noqa: S108
-        *("--ro-bind", job_folder, "/job"),
         # Where a job writes what shall come home: its worker makes the folder.
         *("--symlink", "/tmp/out", "/out"),  # noqa: S108
         *("--size", str(limits.scratch_mb * MIB), "--perms", tmp, "--tmpfs", "/tmp"),  # noqa: S108

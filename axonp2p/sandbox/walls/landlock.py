@@ -40,7 +40,7 @@ _CHANGE = (_READ | _WRITE_FILE | _TRUNCATE | _REFER | _REMOVE_FOLDER | _REMOVE_F
 
 PLACES: dict[str, int] = {
     **dict.fromkeys(("/usr", "/lib", "/lib32", "/lib64", "/python", "/packages", "/axon", LIBRARIES_INSIDE), _RUN),
-    **dict.fromkeys(("/job", "/data", "/etc", "/proc/cpuinfo", "/proc/meminfo", *TOLD), _READ),
+    **dict.fromkeys(("/job", "/blobs", "/data", "/etc", "/proc/cpuinfo", "/proc/meminfo", *TOLD), _READ),
     # Nothing that was written inside is run as a program. Python's modules are read, so they are not meant.
     "/tmp": _CHANGE,  # noqa: S108
     **dict.fromkeys((f"/dev/{name}" for name in ("null", "full", "random", "urandom")), _READ | _WRITE_FILE),

@@ -46,6 +46,7 @@ def serve(inside, start):
     ask.set()
     answers.pop("thread").join()
     answers["bundle"] = sorted(os.listdir("/job"))
+    answers["blobs"] = os.listdir("/blobs")
     inside.send(Control(), json.dumps(answers).encode())
     held = bytearray(300 * 2**20)
     held[::4096] = bytes(len(held[::4096]))
@@ -65,7 +66,9 @@ def folder(tmp_path: Path) -> Path:
 
 @pytest.fixture
 async def standing(folder: Path) -> AsyncIterator[SandboxedWorker]:
-    worker = await start_worker(folder, LIMITS, program="probe", python_path=("/job",))
+    blobs = folder.with_name("standby-blobs")
+    blobs.mkdir(mode=0o755)
+    worker = await start_worker(folder, LIMITS, program="probe", python_path=("/job",), blobs=blobs)
     try:
         await worker.stand_by()
         yield worker
@@ -74,8 +77,9 @@ async def standing(folder: Path) -> AsyncIterator[SandboxedWorker]:
 
 
 async def leased(worker: SandboxedWorker, folder: Path, memory_mb: int) -> None:
-    """The lease's folder takes the place of the empty one, as the daemon has it."""
+    """The lease's folders take the place of the empty ones, as the daemon has it."""
     await asyncio.to_thread(folder.rename, folder.with_name("bundle"))
+    await asyncio.to_thread(folder.with_name("standby-blobs").rename, folder.with_name("blobs"))
     worker.bind(memory_mb)
     await worker.channel.send(Limits(cores=2, memory_mb=memory_mb, scratch_mb=16, processes=20).start())
     assert await worker.channel.receive() == (Started(), b""), worker.log().decode()
@@ -86,15 +90,22 @@ def program(folder: Path) -> None:
     (folder / "program").chmod(0o755)
 
 
-async def test_it_sees_its_bundle_later_and_its_first_threads_are_walled_in(standing, folder):
+async def test_it_sees_its_bundle_and_blobs_later_and_its_first_threads_are_walled_in(standing, folder):
     async with asyncio.timeout(60):
         await leased(standing, folder, 1000)
         program(folder.with_name("bundle"))
+        (folder.with_name("blobs") / "array").write_bytes(b"brought")
         await standing.channel.send(BundleReady())
         message, payload = await standing.channel.receive()
     assert message == Control()
     told = json.loads(bytes(payload))
-    assert told == {"cores": 2, "found": ["probe.py"], "executes": 13, "bundle": ["probe.py", "program"]}
+    assert told == {
+        "cores": 2,
+        "found": ["probe.py"],
+        "executes": 13,
+        "bundle": ["probe.py", "program"],
+        "blobs": ["array"],
+    }
 
 
 @pytest.mark.parametrize(("memory_mb", "limit"), [(100, "memory"), (1000, "")])

@@ -75,7 +75,7 @@ async def test_only_python_and_the_job_can_be_seen(sandboxed: Any, tmp_path: Pat
     assert hidden_but_seen == []
     # Where there is Landlock, folders that are only on the way to others cannot be listed.
     top = set(seen["/"] or [])
-    assert top <= set("axon data dev etc job lib lib32 lib64 packages proc python tmp usr".split())  # noqa: SIM905
+    assert top <= set("axon blobs data dev etc job lib lib32 lib64 packages proc python tmp usr".split())  # noqa: SIM905
     assert seen["/etc"] == ["group", "ld.so.cache", "nsswitch.conf", "passwd"]
     assert seen["/axon"] == ["axonp2p"]
     assert seen["/proc"] in (None, ["cpuinfo", "meminfo"])

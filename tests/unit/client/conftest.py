@@ -11,11 +11,10 @@ import pytest
 from aiohttp import web
 
 from axonp2p.blobs.manifest import as_bits, read_manifest
-from axonp2p.blobs.messages import BlobGot, BlobHave, BlobManifest, BlobPiece
+from axonp2p.blobs.messages import BlobGot, BlobHave, BlobManifest, BlobPiece, BlobReceived
 from axonp2p.errors import AxonError
 from axonp2p.identity.certificate import make_certificate
 from axonp2p.jobs.messages import (
-    BundleReceived,
     ClientMessage,
     EndLease,
     FetchLog,
@@ -116,7 +115,7 @@ class Daemon:
                 self.pieces[message.number] = payload
                 await session.send(BlobGot(blob=message.blob, numbers=[message.number]))
                 if len(self.pieces) == self._blob.count:
-                    await session.send(BundleReceived())
+                    await session.send(BlobReceived(blob=message.blob))
             case SetRoster():
                 await session.send(RosterSet(epoch=message.epoch))
             case SignReceipt():

@@ -86,3 +86,11 @@ def test_the_secret_is_not_shown() -> None:
     assert KEY.seed.hex() not in repr(KEY)
     assert repr(KEY) == f"PrivateKey({short(KEY.peer_id)})"
     assert PrivateKey.generate().seed != PrivateKey.generate().seed
+
+
+def test_what_is_derived_is_the_same_each_time_and_another_for_each_key_and_purpose() -> None:
+    derived = KEY.derived("axon/a/1")
+    assert len(derived) == 32
+    assert PrivateKey(KEY.seed).derived("axon/a/1") == derived
+    others = {KEY.derived("axon/b/1"), PrivateKey(bytes(32)).derived("axon/a/1"), KEY.seed}
+    assert derived not in others

@@ -219,16 +219,21 @@ class OnePeer:
         async with self._told:
             self._told.notify_all()
 
-    async def _start_worker(self, folder, limits, *, program, data):
+    async def _start_worker(self, folder, limits, *, program, data, blobs):
         ours, theirs = socket.socketpair()
         worker = PlayedWorker(WorkerChannel(ours), Inside(theirs.detach()), folder)
-        worker.program = program
+        worker.program, worker.blobs = program, blobs
         await self.workers.put(worker)
         return worker
 
 
 def take_lease(
-    *peers: OnePeer, reservation: str = RESERVATION, seconds: int = 60, datasets=(), kind: str = "train"
+    *peers: OnePeer,
+    reservation: str = RESERVATION,
+    seconds: int = 60,
+    datasets=(),
+    kind: str = "train",
+    grace: int = 0,
 ) -> TakeLease:
     now = int(time.time())
     token = Token(
@@ -250,6 +255,7 @@ def take_lease(
         cores=1,
         memory_mb=256,
         datasets=list(datasets),
+        grace=grace,
     )
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hmac
 from bisect import bisect_left, insort
 from collections import Counter
 from dataclasses import dataclass, field
@@ -15,13 +14,11 @@ from axonp2p.table.dht.records.compact import CompactRow, open_compact, peek
 from axonp2p.table.dht.records.index_keys import belongs
 from axonp2p.table.dht.routing.contact import read_host
 from axonp2p.table.dht.routing.keys import page_order
+from axonp2p.transport.flow.address_tokens import AddressTokens
 from axonp2p.transport.flow.rate_limit import RateLimit
 
 MOST_SOURCES = 8192
 """Whose pace is remembered at once, here and by `protocol`."""
-TOKEN_BYTES = 8
-TOKEN_LIFE_S = 300
-"""A token counts in the span of this many seconds in which it was given, and in the next."""
 
 _OVERHEAD_OF_A_ROW = 3
 """Bytes that msgpack adds to each row of a page."""
@@ -102,7 +99,8 @@ class RecordStore:
     """Rows by key and signer. Times are Unix seconds; `secret` makes the tokens and never leaves."""
 
     def __init__(self, secret: bytes, limits: StoreLimits | None = None) -> None:
-        self._secret = secret
+        self.tokens = AddressTokens(secret)
+        """Whoever puts rows here must have heard an answer of this node."""
         self._limits = limits or StoreLimits()
         self._sets: dict[bytes, _Set] = {}
         self._signers: Counter[bytes] = Counter()
@@ -116,22 +114,13 @@ class RecordStore:
         """How many rows are held."""
         return self._rows
 
-    def token_for(self, host: str, now: float) -> bytes:
-        """8 bytes that let `host` put rows here for the next 5 to 10 minutes: it must have heard our answer."""
-        return self._token(host, int(now) // TOKEN_LIFE_S)
-
-    def knows_token(self, host: str, token: bytes, now: float) -> bool:
-        """Whether `host` has heard an answer of this node lately, so that its address is no forged one."""
-        span = int(now) // TOKEN_LIFE_S
-        return any(hmac.compare_digest(token, self._token(host, given)) for given in (span, span - 1))
-
     def put(self, key: bytes, depth: int, data: bytes, *, token: bytes, source: str, now: float) -> PutResult:
         """Hold a signed compact row under `key`, which is the row's own (`depth` 0) or an index key at `depth` bits.
 
         Of two rows of a peer the higher sequence stays, of two with the same sequence the one with the lower SHA-256.
         Never raises, whatever the bytes are.
         """
-        if not self.knows_token(source, token, now):
+        if not self.tokens.knows(source, token, now):
             return PutResult(StoreOutcome.REFUSED, "no token of this node")
         # After the token: without it the source may be false, and its true owner shall not pay.
         host = read_host(source)
@@ -192,9 +181,6 @@ class RecordStore:
         return dropped
 
     # --- inside -----------------------------------------------------------------------------------
-
-    def _token(self, host: str, span: int) -> bytes:
-        return hmac.digest(self._secret, b"%d/%b" % (span, host.encode()), "sha256")[:TOKEN_BYTES]
 
     def _refusal(self, key: bytes, row: CompactRow, data: bytes, network: bytes) -> PutResult | None:
         """Why the row cannot be held, as far as that shows before its signature is checked."""

@@ -14,7 +14,6 @@ from axonp2p.table.dht.rpc.rpc import (
     FRAME_BYTES,
     HI_PURPOSE,
     PLACE_BYTES,
-    TOKEN_BYTES,
     Answer,
     Call,
     Find,
@@ -28,6 +27,7 @@ from axonp2p.table.dht.rpc.rpc import (
     hi_payload,
     room_for_answer,
 )
+from axonp2p.transport.flow.address_tokens import TOKEN_BYTES
 
 CONTACTS_AN_ANSWER = 8
 _OVERHEAD = FRAME_BYTES + 1 + 1 + (2 + TOKEN_BYTES) + 1 + 3 + 1
@@ -67,7 +67,7 @@ class Answering:
                 question.key, question.depth, question.record, token=question.token, source=sender[0], now=now
             )
             return PutAnswer(result.outcome.value)
-        room = room_for_answer(size, self._store.knows_token(sender[0], question.token, now))
+        room = room_for_answer(size, self._store.tokens.knows(sender[0], question.token, now))
         if isinstance(question, Find):
             return self._find(question, call.caller, sender, room, now)
         return self._get(question, room, now)
@@ -77,7 +77,7 @@ class Answering:
         seen = host.packed + sender[1].to_bytes(2)
         coordinate = self._coordinate()
         signature = self._key.sign(HI_PURPOSE, hi_payload(question.nonce, seen, coordinate))
-        token = self._store.token_for(host.text, now)
+        token = self._store.tokens.token_for(host.text, now)
         return HiAnswer(self._public_key, signature, token, seen, coordinate, self.serves)
 
     def _find(self, question: Find, caller: bytes, sender: Address, room: int, now: float) -> FindAnswer:
@@ -89,7 +89,7 @@ class Answering:
                 break
             contacts.append(packed)
             room -= len(packed) + _BYTES_STRING
-        token = self._store.token_for(sender[0], now)
+        token = self._store.tokens.token_for(sender[0], now)
         page = self._store.get(question.key, question.start, room if question.start else 0, now)
         return FindAnswer(contacts, token, page.rows, min(page.total, 65535), page.split)
 

@@ -27,7 +27,6 @@ from axonp2p.table.dht.rpc.rpc import (
     PLACE_BYTES,
     REQUEST,
     SIGNATURE_BYTES,
-    TOKEN_BYTES,
     Answer,
     Call,
     Find,
@@ -41,6 +40,7 @@ from axonp2p.table.dht.rpc.rpc import (
     Question,
     name_of,
 )
+from axonp2p.transport.flow.address_tokens import TOKEN_BYTES
 
 
 def kind_of(datagram: bytes) -> tuple[int, bytes]:

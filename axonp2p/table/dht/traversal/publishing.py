@@ -120,7 +120,7 @@ class Publisher:
             len(others) < REPLICAS or own ^ place < max(other.long_id ^ place for other in others)
         ):
             now = self._clock.now()
-            token = protocol.storage.token_for("127.0.0.1", now)
+            token = protocol.storage.tokens.token_for("127.0.0.1", now)
             result = protocol.storage.put(key, depth, data, token=token, source="127.0.0.1", now=now)
             outcomes[result.outcome.value] += 1
         return outcomes

@@ -110,12 +110,12 @@ async def test_a_lease_from_its_token_to_its_end(start_peer: Any) -> None:
 
     heard: list[Any] = []
     blob = Blob(Manifest(files=[BlobFile(path=name, size=1, hashes=book_of(name.encode()).hashes) for name in "ab"]))
-    received = lease.expect_bundle(heard.append)
+    received = await lease.expect_blob(blob.name, heard.append)
     await lease.give(BlobManifest(blob=blob.name), blob.encoded)
     await lease.give(BlobPiece(blob=blob.name, number=1), b"b", bulk=True)
     await lease.give(BlobPiece(blob=blob.name, number=0), b"a", bulk=True)
     await received
-    lease.forget_bundle()
+    lease.blobs.arrived(blob.name)
     assert daemon.pieces == {0: b"a", 1: b"b"}
     assert heard[1:] == [BlobGot(blob=blob.name, numbers=[1]), BlobGot(blob=blob.name, numbers=[0])]
 

@@ -8,8 +8,10 @@ from typing import Any, cast
 
 from axonp2p.client.leasing.lease import Lease
 from axonp2p.client.ledger.receipts import ReceiptBook, ReceiptOffice
+from axonp2p.client.run.blob_office import BlobOffice
 from axonp2p.client.run.crew import LeasedCrew, WorkListener
 from axonp2p.client.storage.job_store import JobFolder
+from axonp2p.clock import SystemClock
 from axonp2p.jobs.messages import SetRoster
 from tests.fakes import AtOnce
 from tests.unit.client.conftest import Daemon
@@ -25,8 +27,14 @@ async def let_go(lease: Lease) -> None:
     """Nobody's session is lost here."""
 
 
+def no_blobs() -> BlobOffice:
+    return BlobOffice(SystemClock(), lambda event: None)
+
+
 def crew_of(*leases: Lease, folder: Path) -> LeasedCrew:
-    return LeasedCrew(dict(enumerate(leases)), JobFolder(folder), AtOnce(), cast(ReceiptOffice, None), let_go)
+    return LeasedCrew(
+        dict(enumerate(leases)), JobFolder(folder), AtOnce(), cast(ReceiptOffice, None), let_go, no_blobs()
+    )
 
 
 def rosters(daemon: Daemon) -> list[tuple[int, int, list[int]]]:
@@ -101,7 +109,7 @@ async def test_who_was_cut_off_keeps_its_slot_until_the_job_goes_on_without(star
     office: Any = Office()
     daemons = {name: Daemon() for name in ("otter", "fox", "hare")}
     otter, fox, hare = await leases_from(start_peer, daemons)
-    crew = LeasedCrew(dict(enumerate([otter, fox, hare])), JobFolder(tmp_path), AtOnce(), office, give_back)
+    crew = LeasedCrew(dict(enumerate([otter, fox, hare])), JobFolder(tmp_path), AtOnce(), office, give_back, no_blobs())
     for rank, lease in ((0, otter), (1, fox)):
         office.book.write(lease.promise.uuid, lease.row.peer, done(0), 1.0)
         await lease._session.close()
@@ -125,7 +133,7 @@ async def test_who_does_not_sign_is_told_to_the_office_which_asks_again(start_pe
     office: Any = Office()
     daemons = {"otter": Daemon()}
     (otter,) = await leases_from(start_peer, daemons)
-    crew = LeasedCrew({0: otter}, JobFolder(tmp_path), AtOnce(), office, let_go)
+    crew = LeasedCrew({0: otter}, JobFolder(tmp_path), AtOnce(), office, let_go, no_blobs())
     crew.work_for(cast(WorkListener, None))
     otter.ask_signature(office.book.write(otter.promise.uuid, otter.row.peer, done(0), 1.0))
     async with asyncio.timeout(20):

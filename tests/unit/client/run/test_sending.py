@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from axonp2p.blobs import seeding
-from axonp2p.blobs.messages import BlobGot, BlobLie, BlobManifest
+from axonp2p.blobs.messages import BlobGot, BlobLie, BlobManifest, BlobReceived
 from axonp2p.blobs.pieces import PIECE_BYTES
 from axonp2p.client.events.bundle_events import BundleProgress, PeerHelped, PieceWrong
 from axonp2p.client.events.event import Event
@@ -20,7 +20,6 @@ from axonp2p.client.run.sending import Sending
 from axonp2p.clock import SystemClock
 from axonp2p.errors import AxonError, JobFileWrong, error_classes
 from axonp2p.jobs.bundle import Bundle, collect
-from axonp2p.jobs.messages import BundleReceived
 from axonp2p.kinds.train.section import TrainJob
 from axonp2p.reservation.reserving import new_uuid
 from axonp2p.reservation.token import Token
@@ -81,7 +80,7 @@ class PassingOn(Daemon):
             self.from_members += sum(map(len, new.values()))
             await self.session.send(BlobGot(blob=self._blob.name, numbers=list(new), from_members=self.from_members))
             if len(self.pieces) == self._blob.count:
-                await self.session.send(BundleReceived())
+                await self.session.send(BlobReceived(blob=self._blob.name))
 
 
 async def test_each_piece_goes_out_about_once_and_late_ones_cost_nothing(start_peer: Any, bundle: Bundle) -> None:

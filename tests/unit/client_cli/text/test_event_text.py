@@ -78,11 +78,11 @@ def checked(outcome: str, convicted: Sequence[str] = ()) -> check_events.WorkChe
         ),
         (
             events.PeerHelped(peer="wren"),
-            "no other peer passes the bundle on to wren: it is sent from here",
+            "no other peer passes pieces on to wren: they are sent from here",
         ),
         (
             events.PieceWrong(peer="lynx", told_by="wren", piece=4),
-            "warning: lynx passed a wrong piece of the bundle on to wren, who asks others for it",
+            "warning: lynx passed a wrong piece on to wren, who asks others for it",
         ),
         (
             events.PeerHandedBack(peer="otter", reason="memory is short", round=4),

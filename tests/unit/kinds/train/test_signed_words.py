@@ -13,10 +13,12 @@ import pytest
 
 from axonp2p.client.leasing.lease import Lease
 from axonp2p.client.ledger.receipts import ReceiptOffice
+from axonp2p.client.run.blob_office import BlobOffice
 from axonp2p.client.run.crew import LeasedCrew
 from axonp2p.client.storage.job_journal import JobJournal
 from axonp2p.client.storage.job_store import JobStore
 from axonp2p.client.storage.trust_book import TrustBook
+from axonp2p.clock import SystemClock
 from axonp2p.jobs.lifecycle import JobState
 from axonp2p.jobs.messages import EndLease, FromWorker, ToWorker
 from axonp2p.kinds.train.checked_work import CheckedWork
@@ -106,7 +108,8 @@ async def test_who_does_not_sign_its_report_leaves_with_the_first_round_and_is_t
     )  # fmt: skip
     folder = JobStore(tmp_path).create(record)
     journal = JobJournal(folder, record, ManualClock(), lambda event: None, AtOnce())
-    crew = LeasedCrew(leases, folder, AtOnce(), cast(ReceiptOffice, Office()), let_go)
+    blobs = BlobOffice(SystemClock(), lambda event: None)
+    crew = LeasedCrew(leases, folder, AtOnce(), cast(ReceiptOffice, Office()), let_go, blobs)
     means: Any = SimpleNamespace(trust=TrustBook(tmp_path / "trust.db"), key=key_of("client"), clock=ManualClock())
     settlement: Any = SimpleNamespace(crew=crew)  # nobody is convicted here
     crew.signed = CheckedWork(means, settlement, journal).signed

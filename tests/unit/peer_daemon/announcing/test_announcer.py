@@ -2,18 +2,22 @@ from __future__ import annotations
 
 import asyncio
 import itertools
+import os
 import random
 
 import pytest
 
 from axonp2p.errors import Refused, StaleRow, TrackerUnreachable
 from axonp2p.peers.capability import read_capability
+from axonp2p.table.announce_datagrams import DATAGRAMS_PATH
 from axonp2p.table.records import NUMBER_AHEAD_S, Announced, Row, open_row
 from axonp2p.table.tracker_health import TrackerHealth
 from peer_daemon.announcing.announce_pace import CHANGES_AT_ONCE, EVERY_S
 from peer_daemon.announcing.announce_rota import Rota
+from peer_daemon.announcing.announce_ways import AnnounceWays
 from peer_daemon.announcing.announcer import Announcer, Hearers
 from peer_daemon.announcing.own_row import OwnRow, lasting_row
+from peer_daemon.announcing.row_sender import RowSender
 from peer_daemon.announcing.row_writer import Numbers, RowWriter
 from peer_daemon.lending.lending import Lending
 from tests.fakes import ManualClock, key_of, make_offer
@@ -42,6 +46,8 @@ class FakeTracker:
         self.asked = asyncio.Event()
 
     async def call(self, path, message, answer, limit):
+        if path == DATAGRAMS_PATH:
+            raise Refused("not there")
         try:
             if self.away:
                 raise TrackerUnreachable("away")
@@ -117,11 +123,12 @@ class Setting:
         self.own.port = 7071
         self.rows = RowWriter(KEY, self.own, Numbers(folder / "sequence", clock), clock, lambda: b"")
         rota = Rota(self.lines.health, random.Random(1))
+        sender = RowSender(AnnounceWays(), lambda address: None, clock, os.urandom)
         hearers = Hearers(self._hear, self.written.append, self.lost.append)
-        self.announcer = Announcer(self.lines, rota, self.rows, clock, hearers)
+        self.announcer = Announcer(self.lines, rota, self.rows, sender, clock, hearers)
 
-    async def _hear(self, line, answer):
-        self.heard.append((line.called, answer.tracker))
+    async def _hear(self, line, given):
+        self.heard.append((line.called, given.answer.tracker))
 
     async def settled(self, *trackers):
         """The announcer's task, once each of these was announced to."""
@@ -368,10 +375,10 @@ async def test_what_nobody_thought_of_in_one_trackers_answer_costs_that_tracker_
     setting = make(bad, good)
     hear = setting._hear
 
-    async def stumble(line, answer):
+    async def stumble(line, given):
         if line is bad:
             raise error
-        await hear(line, answer)
+        await hear(line, given)
 
     setting.announcer._hearers = Hearers(stumble, setting.written.append, setting.lost.append)
     await setting.round()

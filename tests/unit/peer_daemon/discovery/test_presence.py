@@ -8,6 +8,7 @@ from axonp2p.table.records import Announced
 from axonp2p.table.tracker_health import TrackerHealth
 from axonp2p.table.vouching import sign_vouching
 from peer_daemon.announcing.own_row import OwnRow, lasting_row
+from peer_daemon.announcing.row_sender import Given
 from peer_daemon.announcing.row_writer import Numbers, RowWriter
 from peer_daemon.discovery.presence import Parts, Presence
 from peer_daemon.discovery.reachability import Reachability
@@ -36,6 +37,8 @@ class Told:
         self.serves = False
         self.own_address_seen: str | None = None
 
+    is_lonely = False
+
     def changed(self):
         self.changes += 1
 
@@ -57,8 +60,11 @@ class Told:
     def say(self, trackers):
         self.said.append(trackers)
 
-    async def hear(self, line):
+    async def hear(self, line, news):
         return self.learns
+
+    def is_due(self, address, news, *, lonely):
+        return news is None or lonely
 
 
 class Line:
@@ -87,7 +93,7 @@ class Setting:
     async def announced(self, **changes):
         usual = {"tracker": TRACKER.peer_id, "again_in": 300, "seen_from": "192.0.2.7", "time": 0}
         self.own.seen(CONFIGURED, "192.0.2.7", trusted=True)
-        await self.presence.announced(Line(), Announced(**(usual | changes)))
+        await self.presence.announced(Line(), Given(Announced(**(usual | changes)), None))
 
 
 @pytest.fixture

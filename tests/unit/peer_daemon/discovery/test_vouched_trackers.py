@@ -37,7 +37,7 @@ class Swarm:
     async def hear(self) -> None:
         """The peer has announced itself to its tracker, and asks for the others."""
         news = TrackerNews(self.lines, self.home / "trackers.json", self.clock, None, HERE)
-        await news.hear(self.lines.in_order()[0])
+        await news.hear(self.lines.in_order()[0], None)
 
     async def token(self, issuer: Running) -> Signed[Token]:
         await issuer.announce(PEER)

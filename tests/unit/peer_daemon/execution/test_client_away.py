@@ -5,12 +5,11 @@ from __future__ import annotations
 import msgspec
 
 from axonp2p.blobs.manifest import Blob, BlobFile, Manifest
-from axonp2p.blobs.messages import BlobManifest, BlobPiece
+from axonp2p.blobs.messages import BlobManifest, BlobPiece, BlobReceived
 from axonp2p.blobs.pieces import book_of
 from axonp2p.errors import Busy, TokenRefused
 from axonp2p.identity.keys import PrivateKey
 from axonp2p.jobs.messages import (
-    BundleReceived,
     EndLease,
     FromWorker,
     LeaseEnded,
@@ -50,7 +49,7 @@ async def begin(peer, ask, *, bundle=True):
     if bundle:
         await session.send(BlobManifest(blob=BLOB.name), BLOB.encoded)
         await session.send(BlobPiece(blob=BLOB.name, number=0), CONTENT)
-        while not isinstance((await session.receive(PeerMessage))[0], BundleReceived):
+        while not isinstance((await session.receive(PeerMessage))[0], BlobReceived):
             pass
         assert isinstance((await worker.hear())[0], BundleReady)
     await session.send(SetRoster(epoch=3, rank=0, members=[peer.member(0)]))

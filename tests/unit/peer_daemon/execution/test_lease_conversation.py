@@ -10,7 +10,7 @@ from contextlib import suppress
 import pytest
 
 from axonp2p.blobs.manifest import Blob, BlobFile, Manifest
-from axonp2p.blobs.messages import BlobGot, BlobHave, BlobManifest, BlobPiece
+from axonp2p.blobs.messages import BlobGot, BlobHave, BlobManifest, BlobPiece, BlobReceived
 from axonp2p.blobs.pieces import book_of
 from axonp2p.clock import SystemClock
 from axonp2p.errors import Busy, MalformedMessage, Refused, TokenRefused, Unreachable, VersionMismatch
@@ -19,7 +19,6 @@ from axonp2p.jobs.kinds import KINDS
 from axonp2p.jobs.messages import (
     LOG_BYTES_A_SECOND,
     MOST_LOG_NEWS,
-    BundleReceived,
     EndLease,
     FetchLog,
     FollowLog,
@@ -126,7 +125,7 @@ async def test_a_lease_from_its_beginning_to_its_end(make_peer):
     assert (await heard(session, BlobHave))[0].pieces == b"\0"
     await session.send(BlobPiece(blob=blob.name, number=0), CONTENT)
     assert (await heard(session, BlobGot))[0].numbers == [0]
-    await heard(session, BundleReceived)
+    await heard(session, BlobReceived)
     assert isinstance((await worker.hear())[0], BundleReady)
     assert (worker.folder / "task.py").read_bytes() == CONTENT
 

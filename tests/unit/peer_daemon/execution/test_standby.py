@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import dataclasses
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
 from pathlib import Path
 
@@ -22,9 +23,9 @@ USUAL = Limits(cores=1, memory_mb=1024, scratch_mb=256)
 class Played:
     """A worker that notes what is done with it."""
 
-    def __init__(self, folder: Path, limits: Limits, pid: int):
-        self.folder, self.limits, self.pid = folder, limits, pid
-        self.inode = folder.stat().st_ino
+    def __init__(self, folder: Path, blobs: Path, limits: Limits, pid: int):
+        self.folder, self.limits, self.pid = folder.parent, limits, pid
+        self.inodes = [shown.stat().st_ino for shown in (folder, blobs)]
         self.stood_by, self.killed, self.fails = False, False, False
         self.memory_mb = 0
         self._end = asyncio.get_running_loop().create_future()
@@ -58,12 +59,14 @@ class World:
 
     def __init__(self, jobs: Path):
         self.jobs, self.clock, self.started, self.broken = jobs, ManualClock(), list[Played](), False
+        # One thread: `settles` waits for all that was begun in it before.
+        asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor(1))
         self.workers = StandbyWorkers(jobs, "trains", USUAL, self.clock, self._start)
 
-    async def _start(self, job_folder, limits, *, program, data):
+    async def _start(self, job_folder, limits, *, program, data, blobs):
         if self.broken:
             raise SandboxMissing("the sandbox did not start")
-        self.started.append(Played(job_folder, limits, 100 + len(self.started)))
+        self.started.append(Played(job_folder, blobs, limits, 100 + len(self.started)))
         return self.started[-1]
 
     async def follows(self, wanted: bool):
@@ -76,9 +79,10 @@ class World:
             await asyncio.to_thread(int)
 
     async def lease(self, limits=USUAL, *, program="trains", data=None, name="lease"):
-        bundle = self.jobs / name / "bundle"
+        bundle, blobs = (self.jobs / name / shown for shown in ("bundle", "blobs"))
         bundle.mkdir(parents=True)
-        return await self.workers(bundle, limits, program=program, data=data or {})
+        blobs.mkdir()
+        return await self.workers(bundle, limits, program=program, data=data or {}, blobs=blobs)
 
 
 @pytest.fixture
@@ -95,7 +99,7 @@ async def world(tmp_path):
         yield world
 
 
-async def test_a_lease_with_other_memory_takes_it_with_its_folder(world):
+async def test_a_lease_with_other_memory_takes_it_with_its_folders(world):
     await world.follows(True)
     (standing,) = world.started
     assert standing.stood_by
@@ -103,7 +107,8 @@ async def test_a_lease_with_other_memory_takes_it_with_its_folder(world):
     worker = await world.lease(dataclasses.replace(USUAL, memory_mb=4096))
     assert worker is standing
     assert (standing.memory_mb, world.workers.pids, standing.killed) == (4096, [], False)
-    assert (world.jobs / "lease" / "bundle").stat().st_ino == standing.inode
+    taken = [world.jobs / "lease" / shown for shown in ("bundle", "blobs")]
+    assert [shown.stat().st_ino for shown in taken] == standing.inodes
     assert [path.name for path in world.jobs.iterdir()] == ["lease"]
 
 

@@ -17,7 +17,7 @@ ENVIRONMENT = Environment(
 LIMITS = Limits(cores=3, memory_mb=512, scratch_mb=64)
 
 
-def command(user: int | None = None, limits: Limits = LIMITS) -> list[str]:
+def command(user: int | None = None, limits: Limits = LIMITS, blobs: str = "") -> list[str]:
     return bubblewrap_command(
         "/usr/bin/bwrap",
         ENVIRONMENT,
@@ -26,11 +26,12 @@ def command(user: int | None = None, limits: Limits = LIMITS) -> list[str]:
         descriptors=Descriptors(files=(10, 11, 12), info=13, go=14, filter=15),
         run=["worker", "7"],
         user=user,
+        blobs=blobs,
     )
 
 
-def arguments_of(option: str, count: int) -> list[list[str]]:
-    words = command()
+def arguments_of(option: str, count: int, blobs: str = "") -> list[list[str]]:
+    words = command(blobs=blobs)
     return [words[place + 1 : place + 1 + count] for place, word in enumerate(words) if word == option]
 
 
@@ -54,7 +55,7 @@ def test_a_worker_of_roots_has_no_user_namespace_and_becomes_a_user_first() -> N
 
 
 def test_a_user_that_is_not_root_can_go_to_every_folder_and_write_to_tmp() -> None:
-    assert [folder for (folder,) in arguments_of("--dir", 1)] == ["/axon", "/etc", "/usr"]
+    assert [folder for (folder,) in arguments_of("--dir", 1)] == ["/axon", "/etc", "/usr", "/blobs"]
     words = command(FIRST_USER)
     place = words.index("--tmpfs", words.index("--tmpfs") + 1)
     assert words[place - 2 : place + 2] == ["--perms", "1777", "--tmpfs", "/tmp"]
@@ -68,6 +69,12 @@ def test_nothing_can_be_written_but_a_tmp_with_a_size() -> None:
     assert words[place - 4 : place + 2] == ["--size", str(64 * 2**20), "--perms", "0700", "--tmpfs", "/tmp"]
     # After the last folder was made: what comes later could not be made any more.
     assert words.index("--remount-ro") > words.index("/job")
+
+
+def test_what_a_job_is_brought_is_shown_and_its_folder_is_always_there() -> None:
+    assert ["/srv/1/blobs", "/blobs"] in arguments_of("--ro-bind", 2, blobs="/srv/1/blobs")
+    assert ["/blobs"] in arguments_of("--dir", 1)
+    assert ["/blobs"] not in arguments_of("--dir", 1, blobs="/srv/1/blobs")
 
 
 def test_only_what_the_environment_names_and_the_job_are_bound() -> None:

@@ -46,7 +46,8 @@ from axonp2p.wire.envelope import Signed, open_signed, sign
 from tests.fakes import NOW, ManualClock, key_of, make_offer, make_receipt, make_row, sign_both
 from tests.laboratory.ledger_world import fold
 from tests.unit.tracker.conftest import Running, Start
-from tracker.api.routes import BYTES_OF_A_REQUEST, ping_in
+from tracker.api.announces import ping_in
+from tracker.api.routes import BYTES_OF_A_REQUEST
 from tracker.app import Tracker
 from tracker.ledger.issuer import KEPT_AFTER_END_S
 from tracker.table.admission import MOST_KNOWN_PEERS

@@ -29,7 +29,7 @@ def put(
 ) -> PutResult:
     signer = key_number(number)
     data = sign_compact(signer, row_of(signer, **row))
-    return store.put(key, depth, data, token=store.token_for(source, now), source=source, now=now)
+    return store.put(key, depth, data, token=store.tokens.token_for(source, now), source=source, now=now)
 
 
 def rows_in(store: RecordStore, key: bytes = ALL, now: float = NOW) -> list[CompactRow]:
@@ -54,14 +54,14 @@ def test_nothing_without_a_token_of_this_node_for_this_address_and_time(store: R
     others = [
         b"",
         bytes(8),
-        RecordStore(b"other").token_for(HERE, NOW),
-        store.token_for("10.0.0.2", NOW),
-        store.token_for(HERE, NOW - 600),
-        store.token_for(HERE, NOW + 300),
+        RecordStore(b"other").tokens.token_for(HERE, NOW),
+        store.tokens.token_for("10.0.0.2", NOW),
+        store.tokens.token_for(HERE, NOW - 600),
+        store.tokens.token_for(HERE, NOW + 300),
     ]
     for token in others:
         assert store.put(ALL, 0, data, token=token, source=HERE, now=NOW).outcome is StoreOutcome.REFUSED
-    yesterday = store.token_for(HERE, NOW - 300)
+    yesterday = store.tokens.token_for(HERE, NOW - 300)
     assert store.put(ALL, 0, data, token=yesterday, source=HERE, now=NOW).outcome is StoreOutcome.STORED
 
 
@@ -73,7 +73,7 @@ def test_unsigned_stale_and_misplaced_rows_are_refused(store: RecordStore) -> No
     assert put(store, 1, expires=int(NOW) + 9000).outcome is StoreOutcome.REFUSED
     data = bytearray(sign_compact(key_number(1), row_of(key_number(1))))
     data[0] ^= 1
-    token = store.token_for(HERE, NOW)
+    token = store.tokens.token_for(HERE, NOW)
     assert store.put(ALL, 0, bytes(data), token=token, source=HERE, now=NOW).outcome is StoreOutcome.REFUSED
     assert len(store) == 0
 
@@ -81,7 +81,7 @@ def test_unsigned_stale_and_misplaced_rows_are_refused(store: RecordStore) -> No
 @given(st.binary(max_size=400), st.binary(min_size=20, max_size=20), st.integers(-5, 200))
 def test_whatever_the_bytes_are_putting_never_raises(data: bytes, key: bytes, depth: int) -> None:
     store = RecordStore(b"secret")
-    token = store.token_for(HERE, NOW)
+    token = store.tokens.token_for(HERE, NOW)
     assert store.put(key, depth, data, token=token, source=HERE, now=NOW).outcome is StoreOutcome.REFUSED
 
 
@@ -110,7 +110,7 @@ def test_who_left_does_not_come_back(store: RecordStore) -> None:
     row = row_of(key_number(1))
     put(store, 1)
     left = sign_compact(key_number(1), withdrawal_of(row, row.sequence + 1, int(NOW) + 60))
-    store.put(ALL, 0, left, token=store.token_for(HERE, NOW), source=HERE, now=NOW)
+    store.put(ALL, 0, left, token=store.tokens.token_for(HERE, NOW), source=HERE, now=NOW)
     assert put(store, 1).outcome is StoreOutcome.OLDER
     assert [row.withdrawn for row in rows_in(store)] == [True]
 
