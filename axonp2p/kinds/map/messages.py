@@ -1,7 +1,7 @@
 """What the client and a worker say to each other about calls: headers of frames that daemons carry unread.
 
-A chunk is a few calls that one process makes one after the other. It is named by a number that no other chunk of the job
-has, whatever the client's life; a call is named by the number of its item, and may be in more than one chunk.
+A chunk is a few calls that one process makes one after the other. It is named by a number that no other chunk of the
+job has, whatever the client's life; a call is named by the number of its item, and may be in more than one chunk.
 """
 
 from __future__ import annotations
@@ -35,8 +35,8 @@ BlobName = Annotated[str, msgspec.Meta(pattern=r"^[0-9a-f]{64}\Z")]
 BlobNames = Annotated[list[BlobName], msgspec.Meta(max_length=MOST_BLOBS)]
 
 WhyOver = Literal["done", "crashed", "ended", "given back"]
-"""Why a chunk is over: all its calls have their result; its process ended by itself; it was told to end; the same, before
-its first call began."""
+"""Why a chunk is over: all its calls have their result; its process ended by itself; it was told to end; it was told so
+before its first call began."""
 
 
 class PrepareCalls(Message, tag=True, frozen=True):
