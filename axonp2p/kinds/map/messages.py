@@ -114,6 +114,8 @@ class CallResults(Message, tag=True, frozen=True):
     """Results of the next calls of a chunk, in their order; the payload is the last part of them."""
 
     chunk: Count
+    first: ItemNumber
+    """The item of the first of them: what was said to an earlier life of the client may arrive late."""
     calls: Annotated[int, msgspec.Meta(ge=1, le=MOST_CALLS)]
     """How many."""
     size: Annotated[int, msgspec.Meta(ge=1, le=2 * LARGEST_RESULT)]

@@ -12,7 +12,6 @@ from collections import Counter
 
 from axonp2p.client.events.events import Event, JobPaused
 from axonp2p.client.ledger.receipts import ReceiptBook
-from axonp2p.client.run.answers_due import ANSWER_S, AnswersDue
 from axonp2p.client.run.crew import LeasedCrew
 from axonp2p.client.run.driver import JobContext
 from axonp2p.client.run.settlement import JobSettlement
@@ -20,6 +19,7 @@ from axonp2p.errors import AxonError, JobFailed, PeerMisbehaved, SettingsError
 from axonp2p.jobs.lifecycle import JobState
 from axonp2p.jobs.messages import HandBack, OwnersMessage, WorkerPaused
 from axonp2p.jobs.output_messages import OutputFile, OutputPart, OutputsSent
+from axonp2p.kinds.run.answers_due import ANSWER_S, AnswersDue
 from axonp2p.kinds.run.copies import CopyScheduler
 from axonp2p.kinds.run.copy_actions import CopiesPlan, CopyAction, KeepResult, StartCopy, StopCopy
 from axonp2p.kinds.run.copy_ends import CopyEnds, event_of, over_its_limit
