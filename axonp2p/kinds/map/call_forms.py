@@ -110,6 +110,16 @@ class NewCall:
     arguments: PackedPart
     blobs: Mapping[str, BlobBytes] = field(default_factory=dict)
 
+    @property
+    def size(self) -> int:
+        """What it takes of a chunk's message, at most."""
+        return size_of(self.function) + size_of(self.arguments)
+
+
+def size_of(part: PackedPart) -> int:
+    """Bytes, with those of the names of blobs in the header: 256 of these fit."""
+    return len(part.data) + 2048 * len(part.names)
+
 
 def new_call(packer: CallPacker, function: PackedPart, args: tuple[Any, ...], kwargs: dict[str, Any]) -> NewCall:
     """The call of a function that is packed already."""

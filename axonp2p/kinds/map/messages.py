@@ -137,7 +137,7 @@ class ChunkOver(Message, tag=True, frozen=True):
 
 
 class BlobsLacking(Message, tag=True, frozen=True):
-    """These are named by chunks and are not here."""
+    """These are named by a chunk, and were dropped here: send them again."""
 
     names: Annotated[list[BlobName], msgspec.Meta(min_length=1, max_length=MOST_BLOBS)]
 

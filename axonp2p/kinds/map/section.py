@@ -12,6 +12,7 @@ from axonp2p.jobs.job_file_keys import Wrong, shown, whole, wrong_value, yes_or_
 from axonp2p.jobs.section import Section
 from axonp2p.jobs.spec import JobSpec
 from axonp2p.kinds.map.messages import FUNCTION, LARGEST_RESULT, LONGEST_PATH, MOST_CALLS, MOST_ITEMS, PrepareCalls
+from axonp2p.peers.capability import Capability
 from axonp2p.plain_text import amount_of, rounded
 
 MOST_RETRIES = 100
@@ -27,6 +28,8 @@ class MapSection(msgspec.Struct, frozen=True, kw_only=True):
     """A file with a line of JSON for each item, or how many items there are: then an item is its number."""
     calls: bool = False
     """Whether the calls come from a program (`axonp2p.Executor`), and are stored with the job."""
+    python: Annotated[str, msgspec.Meta(max_length=16)] = ""
+    """The version of Python, as `3.11`, whose pickles such calls are; empty where they are none."""
     retries: Annotated[int, msgspec.Meta(ge=0, le=MOST_RETRIES)] = 0
     """How often a call is made again whose function raised an exception."""
     most_result: Annotated[int, msgspec.Meta(ge=1, le=LARGEST_RESULT)] = 64 * 10**6
@@ -86,11 +89,27 @@ def _size(value: Any) -> int:
     return int(value)
 
 
+def _python(value: Any) -> str:
+    if not isinstance(value, str) or not re.fullmatch(r"3\.[0-9]{1,3}", value):
+        raise wrong_value(f"expected a version such as 3.11, {shown(value)}", '"3.11"')
+    return value
+
+
+def why_not(spec: MapJob, offer: Capability) -> str:
+    """Why a peer cannot make the calls of this job: a pickle of code holds for one minor version of Python."""
+    wanted = spec.map.python
+    if not wanted or offer.python == wanted or offer.python.startswith(f"{wanted}."):
+        return ""
+    return f"it has Python {offer.python}, and the calls are pickles of Python {wanted}"
+
+
 def _check_together(spec: MapJob) -> None:
     section = spec.map
     if section.calls and (section.fn or section.items):
         problem = "the calls come from a program, which brings functions and items"
         raise Wrong("map", "calls", problem, "remove it")
+    if section.python and not section.calls:
+        raise Wrong("map", "python", "only calls that come from a program are pickles", "remove it")
     if not section.calls and not section.fn:
         raise Wrong("map", "fn", "a job of this kind needs a function", f"fn = {_FN}")
     if not section.calls and not section.items:
@@ -111,6 +130,7 @@ SECTION = Section(
         "fn": _function,
         "items": _items,
         "calls": yes_or_no,
+        "python": _python,
         "retries": whole(0, MOST_RETRIES, 2),
         "most-result": _size,
         "chunk": whole(1, MOST_CALLS, 10),

@@ -11,6 +11,7 @@ import hashlib
 import os
 import sqlite3
 import threading
+from array import array
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
@@ -19,7 +20,7 @@ import msgspec
 from axonp2p.disk_errors import fix_of
 from axonp2p.errors import SettingsError
 from axonp2p.files import replacing
-from axonp2p.kinds.map.call_forms import NewCall, PackedPart
+from axonp2p.kinds.map.call_forms import NewCall, PackedPart, size_of
 
 FILE, BLOBS = "calls.sqlite", "call-blobs"
 _SCHEMA = """
@@ -82,11 +83,13 @@ class CallsStore:
             row = self._database.execute("SELECT part FROM functions WHERE name = ?", (name,)).fetchone()
             return _PART.decode(row[0])
 
-    def size(self, item: int) -> int:
-        """Bytes of its arguments beside blobs."""
+    def sizes(self) -> array[int]:
+        """Of all calls, what each takes of a chunk's message, at most."""
         with self._told(), self._lock:
-            row = self._database.execute("SELECT length(part) FROM calls WHERE item = ?", (item,)).fetchone()
-            return int(row[0])
+            found = self._database.execute(
+                "SELECT calls.part, functions.part FROM calls JOIN functions ON function = name ORDER BY item"
+            )
+            return array("I", (sum(size_of(_PART.decode(part)) for part in row) for row in found))
 
     def blob(self, name: str) -> Path:
         """The file of a blob."""

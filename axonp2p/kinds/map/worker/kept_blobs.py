@@ -28,6 +28,8 @@ class KeptBlobs:
         self._arriving: dict[str, int] = {}
         """How much of each has come."""
         self._pins: Counter[str] = Counter()
+        self._dropped: set[str] = set()
+        """Those that went: nobody sends them unless they are asked for."""
 
     def keep(self, name: str, size: int, offset: int, part: bytes | memoryview) -> bool:
         """Write a part; whether the blob is whole now. Raises `MalformedMessage`."""
@@ -48,12 +50,17 @@ class KeptBlobs:
                 raise MalformedMessage("a blob is not what its name says")
         self._part(name).replace(self.folder / name)
         self._sizes[name] = size
+        self._dropped.discard(name)
         self._make_room()
         return True
 
     def lacking(self, names: Iterable[str]) -> list[str]:
         """Those of these that are not here."""
         return [name for name in names if name not in self._sizes and not (BROUGHT / name).exists()]
+
+    def dropped(self, names: Iterable[str]) -> list[str]:
+        """Those of these that were here once."""
+        return [name for name in names if name in self._dropped]
 
     def pin(self, names: Iterable[str]) -> None:
         """A chunk needs these."""
@@ -73,6 +80,7 @@ class KeptBlobs:
                 return
             if self._pins[name] <= 0:
                 del self._sizes[name]
+                self._dropped.add(name)
                 (self.folder / name).unlink(missing_ok=True)
 
     def _part(self, name: str) -> Path:

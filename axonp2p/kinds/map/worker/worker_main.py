@@ -145,8 +145,8 @@ class MapWorker:
                 raise MalformedMessage(f"more than {MOST_HELD} chunks wait")
             self._blobs.pin(order.blobs)
             self._waiting.append(WorkerChunk(order, bytes(payload)))
-            if lacking := self._blobs.lacking(order.blobs):
-                self._say(BlobsLacking(names=lacking))
+            if dropped := self._blobs.dropped(order.blobs):
+                self._say(BlobsLacking(names=dropped))
             self._changed.notify_all()
 
     def _end(self, order: EndChunk) -> None:
