@@ -18,7 +18,7 @@ import msgspec
 from axonp2p.kinds.map.messages import MOST_CALLS
 
 LARGEST_IN_CHUNK = 64 * 1024
-"""A function or the arguments of a call of more bytes travel as a blob of their own, once to each peer."""
+"""The arguments of a call of more bytes travel as a blob of their own, once to each peer."""
 LONGEST_MESSAGE, LONGEST_TRACEBACK = 4000, 16_000
 """Characters of an exception."""
 BlobBytes = bytes | memoryview
@@ -31,7 +31,7 @@ class PackedPart(msgspec.Struct, frozen=True, array_like=True):
 
     data: bytes = b""
     blob: Annotated[str, msgspec.Meta(max_length=64)] = ""
-    blobs: Annotated[list[Annotated[str, msgspec.Meta(max_length=64)]], msgspec.Meta(max_length=4096)] = []
+    blobs: Annotated[tuple[Annotated[str, msgspec.Meta(max_length=64)], ...], msgspec.Meta(max_length=4096)] = ()
     """Those that its bytes name."""
 
     @property
@@ -121,17 +121,23 @@ def size_of(part: PackedPart) -> int:
     return len(part.data) + 2048 * len(part.names)
 
 
-def new_call(packer: CallPacker, function: PackedPart, args: tuple[Any, ...], kwargs: dict[str, Any]) -> NewCall:
-    """The call of a function that is packed already."""
+def new_call(
+    packer: CallPacker,
+    function: PackedPart,
+    blobs: Mapping[str, BlobBytes],
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+) -> NewCall:
+    """The call of a function that is packed already, and the blobs of the function."""
     packed = packer.pack_call(args, kwargs)
-    part, blobs = as_part(packed.data, packed.blobs)
-    return NewCall(function, part, blobs)
+    arguments, more = as_part(packed.data, packed.blobs, LARGEST_IN_CHUNK)
+    return NewCall(function, arguments, {**blobs, **more})
 
 
-def as_part(data: bytes, blobs: Mapping[str, BlobBytes]) -> tuple[PackedPart, dict[str, BlobBytes]]:
-    """How bytes travel that name these blobs, and all blobs that it takes."""
-    names = list(blobs)
-    if len(data) <= LARGEST_IN_CHUNK:
+def as_part(data: bytes, blobs: Mapping[str, BlobBytes], largest: int) -> tuple[PackedPart, dict[str, BlobBytes]]:
+    """How bytes travel that name these blobs, and all blobs that it takes. More than `largest` are a blob."""
+    names = tuple(blobs)
+    if len(data) <= largest:
         return PackedPart(data, "", names), dict(blobs)
     own = hashlib.sha256(data).hexdigest()
     return PackedPart(b"", own, names), {**blobs, own: data}

@@ -1,12 +1,13 @@
-"""Chunks on their way to peers: the calls from the program or the disk, and the blobs that they name, once to each peer.
+"""Chunks on their way to peers: calls from the program or the disk, and the blobs that they name, once to each peer.
 
-SEAM: blobs above 1 MiB will travel by the crew's blobs, which peers pass on to each other; here each peer is sent all of
-its blobs by the client.
+SEAM: blobs above 1 MiB will travel by the crew's blobs, which peers pass on to each other; here each peer is sent all
+of its blobs by the client.
 """
 
 from __future__ import annotations
 
 import asyncio
+import os
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -136,8 +137,9 @@ class BlobSending:
             return  # its lease says that it is gone
 
     async def _send(self, name: str, path: Path) -> None:
-        size, offset = path.stat().st_size, 0
+        offset = 0
         with path.open("rb") as file:
+            size = os.fstat(file.fileno()).st_size
             while offset < size or offset == size == 0:
                 part = await asyncio.to_thread(file.read, PART)
                 await self._crew.send(self._rank, pack_frame(KeepBlob(name=name, size=size, offset=offset), part))

@@ -98,6 +98,8 @@ class MapDriver:
         self._since: dict[tuple[int, int], float] = {}
         """When the results of a chunk, by rank and number, came last; or when it was sent."""
         self._came: ArrivedResults | None = None
+        self._unwanted: set[int] = set()
+        """Items that the program cancelled and that are not in the queue yet."""
         self._told_failed = self._copied = 0
         self._begun = self._leaving = self._pausing = self._stopping = False
 
@@ -107,9 +109,12 @@ class MapDriver:
         """`Driver`."""
         found = open_results(self._journal, self._store, self._pay, book, self._clock.now())
         record, section = self._record, self._section
+        self._store.close()
+        sizes = None
         if section.calls:
             self._calls = CallsStore(self._journal.folder.path)
-        sizes = self._live.sizes if self._live else self._calls.sizes() if self._calls else None
+            sizes = self._live.sizes if self._live else self._calls.sizes()
+            self._calls.close()
         plan = QueuePlan(
             items=record.items,
             finished=found,
@@ -305,11 +310,11 @@ class MapDriver:
         if (more := self._live.stored - self._queue.items) > 0:
             actions += self._queue.add(more, now)
             self._journal.change(items=self._queue.items)
-        dropped = [item for item in self._live.take_cancelled() if item < self._queue.items and self._queue.drop(item)]
-        if dropped:
-            self._keeping.put(
-                [ItemResult(item, "cancelled", b"", "") for item in dropped], [None] * len(dropped), None, ()
-            )
+        self._unwanted.update(self._live.take_cancelled())
+        known = sorted(item for item in self._unwanted if item < self._queue.items)
+        self._unwanted.difference_update(known)
+        if dropped := [ItemResult(item, "cancelled", b"", "") for item in known if self._queue.drop(item)]:
+            self._keeping.put(dropped, [None] * len(dropped), None, ())
         if self._live.complete and self._live.stored == self._queue.items:
             actions += self._queue.close(now)
         return actions
@@ -319,7 +324,7 @@ class MapDriver:
         match word:
             case AtWork() if rank not in self._reported:
                 self._reported.add(rank)
-                actions += self._queue.joined(rank, word.cores, now, word.chunks)
+                actions += self._queue.joined(rank, min(word.cores, self._need.cores), now, word.chunks)
             case AtWork():
                 pass
             case ChunkBegun(chunk=chunk):
@@ -347,13 +352,12 @@ class MapDriver:
         return self._queue.results(rank, came.chunk, [one.raised for one in came.outcomes], now)
 
     def _chunk_over(self, rank: int, over: ChunkOver, now: float) -> list[QueueAction]:
-        since = self._since.pop((rank, over.chunk), now)
+        self._since.pop((rank, over.chunk), None)
         crashed = over.reason or "it ended" if over.why == "crashed" else ""
         awaited = self._queue.awaited(rank, over.chunk)
         if crashed and awaited:
             self._journal.tell(ChunkCrashed(chunk=over.chunk, item=awaited[0], peer=self._name(rank), reason=crashed))
-        seconds = min(over.seconds, max(now - since, over.seconds if over.why == "done" else 0.0))
-        return self._queue.over(rank, over.chunk, now, seconds=seconds, crashed=crashed)
+        return self._queue.over(rank, over.chunk, now, seconds=over.seconds, crashed=crashed)
 
     async def _gone(self, rank: int, reason: str, now: float) -> list[QueueAction]:
         crew = self._settlement.crew
@@ -404,15 +408,11 @@ class MapDriver:
         self._since[rank, action.chunk] = self._clock.monotonic()
         if action.copy_of is not None:
             self._copied += 1
-            self._journal.tell(
-                ChunkCopied(
-                    chunk=action.chunk,
-                    peer=self._name(rank),
-                    slow_peer=self._name(action.copy_of),
-                    calls=len(items),
-                    first=items[0],
-                )  # fmt: skip
+            slow = self._name(action.copy_of)
+            copied = ChunkCopied(
+                chunk=action.chunk, peer=self._name(rank), slow_peer=slow, calls=len(items), first=items[0]
             )
+            self._journal.tell(copied)
 
     def _keep(self, action: KeepResults) -> None:
         came, rank, chunk = self._came, action.rank, action.chunk
@@ -502,9 +502,8 @@ class MapDriver:
     @property
     def _expected(self) -> set[int]:
         """Ranks that have something to do, and whose owners let them."""
-        return {
-            rank for rank in self._there - self._paused if rank not in self._reported or self._queue.chunks_at(rank)
-        }
+        able = self._there - self._paused
+        return {rank for rank in able if rank not in self._reported or self._queue.chunks_at(rank)}
 
     @property
     def _there(self) -> set[int]:

@@ -70,17 +70,11 @@ def finished_event(journal: JobJournal, *, copied: int = 0, **of_this_life: Any)
     record, folder = journal.record, str(journal.folder.path)
     assert isinstance(record, MapRecord)
     facts: dict[str, Any] = {"seconds": 0.0, "receipts": 0, "peers": [], "lost": []} | of_this_life
-    journal.tell(
-        CallsDone(
-            job=record.id,
-            folder=folder,
-            items=record.items,
-            done=record.results,
-            failed=record.failed,
-            seconds=facts["seconds"],
-            copied=copied,
-        )  # fmt: skip
-    )
+    done = CallsDone(
+        job=record.id, folder=folder, items=record.items, done=record.results, failed=record.failed,
+        seconds=facts["seconds"], copied=copied,
+    )  # fmt: skip
+    journal.tell(done)
     return JobFinished(
         job=record.id,
         folder=folder,

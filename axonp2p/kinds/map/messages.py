@@ -55,6 +55,7 @@ class BeginChunk(Message, tag=True, frozen=True):
 
     chunk: Count
     items: Items
+    """One for each call, in their order."""
     blobs: BlobNames = []
     """What the calls are made of beside the payload: the chunk waits until all of them are there."""
 

@@ -183,6 +183,7 @@ class ChunkQueue:
         if chunk is None:
             return []
         del self._chunks[number]
+        seconds = min(seconds, now - chunk.begun) if chunk.begun is not None else seconds
         if not chunk.left and chunk.items:
             self._sizes.took(rank, len(chunk.items), seconds)
             self._durations.add(seconds / len(chunk.items))

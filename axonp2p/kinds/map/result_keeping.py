@@ -60,9 +60,9 @@ class ResultKeeping:
         self._recorded_at = 0.0
 
     def begin(self, done: int, failed: int) -> None:
-        """So many are done already."""
-        self.done, self.failed = done, failed
+        """So many are done already. Harmless when it has begun."""
         if self._task is None:
+            self.done, self.failed = done, failed
             self._task = asyncio.create_task(self._run(), name="results")
 
     def put(

@@ -38,13 +38,10 @@ class CallsStore:
         self.path = folder / FILE
         self.blobs = folder / BLOBS
         self._lock = threading.Lock()
+        self._database: sqlite3.Connection | None = None
         with self._told():
             self.blobs.mkdir(exist_ok=True)
-            self._database = sqlite3.connect(self.path, check_same_thread=False, timeout=30)
-            self._database.execute("PRAGMA journal_mode=WAL")
-            self._database.execute("PRAGMA synchronous=FULL")
-            with self._database:
-                self._database.executescript(_SCHEMA)
+            self._open()
 
     def add(self, first: int, calls: Sequence[NewCall]) -> None:
         """Calls of the items from `first` on; on the disk when this returns."""
@@ -59,34 +56,34 @@ class CallsStore:
                 packed = msgspec.msgpack.encode(call.function)
                 functions[name := hashlib.sha256(packed).hexdigest()] = packed
                 rows.append((item, name, msgspec.msgpack.encode(call.arguments)))
-            with self._database:
-                self._database.executemany("INSERT OR IGNORE INTO functions VALUES (?, ?)", functions.items())
-                self._database.executemany("INSERT INTO calls VALUES (?, ?, ?)", rows)
+            with self._open():
+                self._open().executemany("INSERT OR IGNORE INTO functions VALUES (?, ?)", functions.items())
+                self._open().executemany("INSERT INTO calls VALUES (?, ?, ?)", rows)
 
     def count(self) -> int:
         """How many calls there are."""
         with self._told(), self._lock:
-            found: int = self._database.execute("SELECT count(*) FROM calls").fetchone()[0]
+            found: int = self._open().execute("SELECT count(*) FROM calls").fetchone()[0]
             return found
 
     def read(self, items: Sequence[int]) -> list[tuple[str, PackedPart]]:
         """The name of the function and the arguments of each."""
         marks = ",".join("?" * len(items))
         with self._told(), self._lock:
-            found = self._database.execute(f"SELECT item, function, part FROM calls WHERE item IN ({marks})", items)  # noqa: S608
+            found = self._open().execute(f"SELECT item, function, part FROM calls WHERE item IN ({marks})", items)  # noqa: S608
             calls = {item: (function, _PART.decode(part)) for item, function, part in found}
             return [calls[item] for item in items]
 
     def function(self, name: str) -> PackedPart:
         """A function by its name."""
         with self._told(), self._lock:
-            row = self._database.execute("SELECT part FROM functions WHERE name = ?", (name,)).fetchone()
+            row = self._open().execute("SELECT part FROM functions WHERE name = ?", (name,)).fetchone()
             return _PART.decode(row[0])
 
     def sizes(self) -> array[int]:
         """Of all calls, what each takes of a chunk's message, at most."""
         with self._told(), self._lock:
-            found = self._database.execute(
+            found = self._open().execute(
                 "SELECT calls.part, functions.part FROM calls JOIN functions ON function = name ORDER BY item"
             )
             return array("I", (sum(size_of(_PART.decode(part)) for part in row) for row in found))
@@ -96,10 +93,21 @@ class CallsStore:
         return self.blobs / name
 
     def close(self) -> None:
-        """Harmless when it is closed."""
+        """Harmless when it is closed; it is opened again when it is used."""
         with self._lock, contextlib.suppress(sqlite3.Error):
-            self._database.execute("PRAGMA wal_checkpoint(TRUNCATE)")
-            self._database.close()
+            if self._database is not None:
+                self._database.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+                self._database.close()
+                self._database = None
+
+    def _open(self) -> sqlite3.Connection:
+        if self._database is None:
+            self._database = sqlite3.connect(self.path, check_same_thread=False, timeout=30)
+            self._database.execute("PRAGMA journal_mode=WAL")
+            self._database.execute("PRAGMA synchronous=FULL")
+            with self._database:
+                self._database.executescript(_SCHEMA)
+        return self._database
 
     @contextlib.contextmanager
     def _told(self) -> Iterator[None]:
