@@ -72,9 +72,11 @@ class KeepBlob(Message, tag=True, frozen=True):
     """A part of a blob: the payload. Parts of one blob come in their order."""
 
     name: BlobName
+    """The SHA-256 of its bytes."""
     size: Annotated[int, msgspec.Meta(ge=0, le=MOST_BLOB_BYTES)]
     """Of all of it, in bytes."""
     offset: Annotated[int, msgspec.Meta(ge=0, le=MOST_BLOB_BYTES)]
+    """Where the part begins."""
 
 
 class ReportCalls(Message, tag=True, frozen=True):
@@ -88,6 +90,7 @@ class HeldChunk(msgspec.Struct, frozen=True):
     items: Items
     """Those of its calls that have no result yet."""
     begun: bool
+    """Whether its first call has."""
 
 
 class AtWork(Message, tag=True, frozen=True):
@@ -96,6 +99,7 @@ class AtWork(Message, tag=True, frozen=True):
     cores: Cores
     """So many chunks run at a time."""
     chunks: Annotated[list[HeldChunk], msgspec.Meta(max_length=MOST_HELD)] = []
+    """Those that are not over."""
 
 
 class ChunkBegun(Message, tag=True, frozen=True):
@@ -109,6 +113,7 @@ class ResultPart(Message, tag=True, frozen=True):
 
     chunk: Count
     offset: Annotated[int, msgspec.Meta(ge=0, le=LARGEST_RESULT)]
+    """Where the part begins."""
 
 
 class CallResults(Message, tag=True, frozen=True):
@@ -122,6 +127,7 @@ class CallResults(Message, tag=True, frozen=True):
     size: Annotated[int, msgspec.Meta(ge=1, le=2 * LARGEST_RESULT)]
     """Bytes of all parts."""
     sha256: Annotated[bytes, msgspec.Meta(min_length=32, max_length=32)]
+    """Of all parts."""
     cpu_seconds: Seconds
     """Processor time of these calls, by the worker's word."""
 
@@ -131,6 +137,7 @@ class ChunkOver(Message, tag=True, frozen=True):
 
     chunk: Count
     why: WhyOver
+    """As `WhyOver` has it."""
     seconds: Seconds = 0.0
     """From the begin of its first call."""
     reason: PlainText = ""
@@ -141,6 +148,7 @@ class BlobsLacking(Message, tag=True, frozen=True):
     """These are named by a chunk, and were dropped here: send them again."""
 
     names: Annotated[list[BlobName], msgspec.Meta(min_length=1, max_length=MOST_BLOBS)]
+    """Of blobs."""
 
 
 ToWorkerMap = PrepareCalls | BeginChunk | EndChunk | KeepBlob | ReportCalls
