@@ -35,9 +35,8 @@ def stays(event: events.Event) -> str:
 def stays_without_bar(event: events.Event) -> str:
     """As `KindLines` has it."""
     if isinstance(event, map_events.ChunkDone):
-        return (
-            f"{event.done:,} of {plural(event.items, 'call')} done: {_calls(event.first, event.calls)} at {event.peer}"
-        )
+        done = f"{event.done:,} of {plural(event.items, 'call')} done"
+        return f"{done}: {_calls(event.first, event.calls)} at {event.peer}"
     return ""
 
 
@@ -56,9 +55,8 @@ def end(event: events.Event) -> str:
 
 def results_text(event: map_events.CallsDone) -> str:
     """How many calls there were, and how many of them failed."""
-    of_all = (
-        f"{event.done:,} of {plural(event.items, 'call')}" if event.done < event.items else plural(event.done, "call")
-    )
+    of_all = f"{event.done:,} of " if event.done < event.items else ""
+    of_all += plural(event.items, "call")
     return f"{of_all}, {event.failed:,} failed" if event.failed else f"{of_all}, none failed"
 
 

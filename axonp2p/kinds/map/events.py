@@ -16,6 +16,7 @@ class ChunkDone(Event, frozen=True):
     """Calls of a chunk have their results on this disk."""
 
     chunk: Count
+    """Its number in the job."""
     peer: PlainText
     calls: Annotated[int, msgspec.Meta(ge=0, le=MOST_CALLS)]
     """How many results it brought that count."""
@@ -35,17 +36,23 @@ class ChunkCopied(Event, frozen=True):
     """Calls that take too long where they are were begun at a second peer: the first results count."""
 
     chunk: Count
+    """Its number in the job."""
     peer: PlainText
     slow_peer: PlainText
+    """Where they take too long."""
     calls: Annotated[int, msgspec.Meta(ge=0, le=MOST_CALLS)]
+    """How many have no result."""
     first: Count
+    """The item of the first of these."""
 
 
 class ChunkCrashed(Event, frozen=True):
     """The process of a chunk ended in the middle of a call; its other calls are made again."""
 
     chunk: Count
+    """Its number in the job."""
     item: Count
+    """That of the call."""
     peer: PlainText
     reason: PlainText
 
@@ -54,6 +61,7 @@ class CallFailed(Event, frozen=True):
     """The result of an item is an error: its last attempt is spent. Told of the first items only."""
 
     item: Count
+    """Its number, from 0."""
     peer: PlainText
     kind: PlainText
     """The class of the exception that the function raised, or "Crashed"."""
@@ -65,6 +73,7 @@ class PeerSetAside(Event, frozen=True):
 
     peer: PlainText
     items: Annotated[list[Count], msgspec.Meta(max_length=16)]
+    """Those of its chunks in which it failed."""
 
 
 class CallsDone(Event, frozen=True):
@@ -73,9 +82,11 @@ class CallsDone(Event, frozen=True):
     job: PlainText
     folder: PlainText
     items: Count
+    """How many there are."""
     done: Count
+    """How many of them have a result."""
     failed: Count
-    """How many of them are errors."""
+    """How many results are errors."""
     seconds: Number
     """Of the last life of the job."""
     copied: Count = 0
