@@ -68,7 +68,7 @@ MOST_TOLD = 20
 """Calls that failed which are told as events."""
 
 _Word = AtWork | ChunkBegun | ChunkOver | BlobsLacking | ArrivedResults
-_Fact = tuple[int, _Word | OwnersMessage | str] | AxonError | None
+_Fact = tuple[int, _Word | OwnersMessage | str] | BaseException | None
 
 
 class MapDriver:
@@ -84,10 +84,10 @@ class MapDriver:
         self._queue = ChunkQueue(QueuePlan(0))
         self._calls: CallsStore | None = None
         self._pay = CallPay(self._journal)
-        store = ResultsStore(self._journal.folder.path / RESULTS)
-        self._keeping = ResultKeeping(self._journal, store, self._pay, self._live, self._disk_failed)
-        self._store = store
         self._inbox: asyncio.Queue[_Fact] = asyncio.Queue()
+        store = ResultsStore(self._journal.folder.path / RESULTS)
+        self._keeping = ResultKeeping(self._journal, store, self._pay, self._live, self._inbox.put_nowait)
+        self._store = store
         self._waiting: Counter[int] = Counter()
         self._arriving: dict[int, ArrivingResults] = {}
         self._silence = PeerSilence()
@@ -297,7 +297,7 @@ class MapDriver:
                 self._silence.heard(rank, now)
                 self._journal.resumed(rank, self._name(rank))
                 return self._queue.resumed(rank, now)
-            case AxonError():
+            case BaseException():
                 raise fact
             case None:
                 return self._look_at_program(now)
@@ -418,7 +418,10 @@ class MapDriver:
         came, rank, chunk = self._came, action.rank, action.chunk
         assert came is not None
         now, peer = self._clock.monotonic(), self._name(rank)
-        seconds = max(0.0, now - self._since.get((rank, chunk), now))
+        since = self._since.get((rank, chunk))
+        # One that an earlier life gave out has been at it for nobody knows how long, but not for longer than the job.
+        age = max(0.0, self._clock.now() - self._record.created)
+        seconds = min(came.cpu_seconds, age) if since is None else max(0.0, now - since)
         self._since[rank, chunk] = now
         results, values = [], []
         for place, item in zip(action.places, action.items, strict=True):
@@ -481,9 +484,6 @@ class MapDriver:
             peers=list(settlement.crew.present.values()),
             lost=self._journal.names_lost,
         )
-
-    def _disk_failed(self, error: AxonError) -> None:
-        self._inbox.put_nowait(error)
 
     # --- small questions ---
 

@@ -12,7 +12,6 @@ from typing import Any
 
 from axonp2p.client.events.event import Event
 from axonp2p.client.storage.job_journal import JobJournal
-from axonp2p.errors import AxonError
 from axonp2p.kinds.map.call_pay import CallPay
 from axonp2p.kinds.map.calls.live_calls import LiveCalls
 from axonp2p.kinds.map.results_store import ItemResult, ResultsStore, WorkDone
@@ -35,7 +34,7 @@ class _Batch:
 
 
 class ResultKeeping:
-    """Of one life of the client. `failed` is told of a disk that takes nothing."""
+    """Of one life of the client. `tell` is called with None when all is on the disk, or why the disk takes nothing."""
 
     def __init__(
         self,
@@ -43,13 +42,13 @@ class ResultKeeping:
         store: ResultsStore,
         pay: CallPay,
         live: LiveCalls | None,
-        failed: Callable[[AxonError], None],
+        tell: Callable[[BaseException | None], None],
     ) -> None:
         self._journal = journal
         self._store = store
         self._pay = pay
         self._live = live
-        self._tell_failed = failed
+        self._tell = tell
         self.done = self.failed = 0
         """Items with a result on the disk, and errors among these."""
         self._batch = _Batch()
@@ -64,6 +63,7 @@ class ResultKeeping:
         if self._task is None:
             self.done, self.failed = done, failed
             self._task = asyncio.create_task(self._run(), name="results")
+            self._task.add_done_callback(self._ended)
 
     def put(
         self,
@@ -88,7 +88,7 @@ class ResultKeeping:
 
     async def room(self) -> None:
         """Wait while too much waits for the disk."""
-        while self._batch.size > MOST_WAITING:
+        while self._batch.size > MOST_WAITING and not (self._task and self._task.done()):
             self._written.clear()
             await self._written.wait()
 
@@ -96,7 +96,7 @@ class ResultKeeping:
         """Wait until all is on the disk, or none is taken."""
         while not self.idle and self._task and not self._task.done():
             self._written.clear()
-            await asyncio.wait([self._task, asyncio.ensure_future(self._written.wait())], return_when="FIRST_COMPLETED")
+            await self._written.wait()
 
     async def end(self) -> None:
         """Write no more."""
@@ -105,18 +105,22 @@ class ResultKeeping:
         await asyncio.to_thread(self._store.close)
 
     async def _run(self) -> None:
-        try:
-            while True:
-                await self._changed.wait()
-                self._changed.clear()
-                batch, self._batch = self._batch, _Batch()
-                self._writing = True
-                await asyncio.to_thread(self._store.keep, batch.results, batch.work)
-                self._count(batch)
-                self._writing = False
-                self._written.set()
-        except AxonError as error:
-            self._tell_failed(error)
+        while True:
+            await self._changed.wait()
+            self._changed.clear()
+            batch, self._batch = self._batch, _Batch()
+            self._writing = True
+            await asyncio.to_thread(self._store.keep, batch.results, batch.work)
+            self._count(batch)
+            self._writing = False
+            self._written.set()
+            if self.idle:
+                self._tell(None)
+
+    def _ended(self, task: asyncio.Task[None]) -> None:
+        self._written.set()
+        if not task.cancelled() and (error := task.exception()):
+            self._tell(error)
 
     def _count(self, batch: _Batch) -> None:
         self._pay.accepted(batch.work)
