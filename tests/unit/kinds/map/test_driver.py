@@ -1,4 +1,4 @@
-"""The driver of calls: each item has one result, and what was accepted is paid, whatever peers, disks and clients do."""
+"""The driver of calls: each item has one result, and what was accepted is paid, whatever peers and clients do."""
 
 from __future__ import annotations
 

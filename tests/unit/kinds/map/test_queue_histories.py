@@ -44,7 +44,8 @@ class World:
                 case StartChunk(rank, chunk, items):
                     assert rank in self.chunks.keys() - self.aside - self.paused
                     assert chunk not in self.given, "two chunks of one number"
-                    assert items and len(set(items)) == len(items)
+                    assert items
+                    assert len(set(items)) == len(items)
                     assert not any(self.results[item] for item in items), "done again"
                     self.given.add(chunk)
                     self.chunks[rank][chunk] = list(items)
