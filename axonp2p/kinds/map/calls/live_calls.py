@@ -96,14 +96,15 @@ class LiveCalls:
         self._wake()
 
     def end(self, error: AxonError) -> None:
-        """The job is over: what has no result will have none."""
+        """The job is over: what has no result will have none. Harmless when it is called twice."""
         with self._changed:
             self._error = self._error or error
             self._closed = True
             left, self._futures = list(self._futures.values()), {}
             self._unstored.clear()
             self._changed.notify()
-        self._settling.submit(_fail, left, error)
+        with contextlib.suppress(RuntimeError):  # it has ended
+            self._settling.submit(_fail, left, error)
         self._settling.shutdown(wait=False)
 
     # --- the driver's side ---
