@@ -37,7 +37,6 @@ class MapStory(Story):
     chunks: deque[ChunkSpan] = field(default_factory=lambda: deque(maxlen=MOST_CHUNKS))
     calls_of: Counter[str] = field(default_factory=Counter)
     """Results that count, by peer."""
-    seconds_of: Counter[str] = field(default_factory=Counter)
     failures: list[map_events.CallFailed] = field(default_factory=list)
     aside: dict[str, str] = field(default_factory=dict)
 
@@ -55,7 +54,6 @@ def take(story: MapStory, event: events.Event) -> None:
         case map_events.ChunkDone():
             story.items, story.results, story.failed = event.items, event.done, event.failed
             story.calls_of[event.peer] += event.calls
-            story.seconds_of[event.peer] += event.seconds
             story.chunks.append(ChunkSpan(event.peer, event.at - event.seconds, event.at, event.first, event.calls))
             peer = story.peer(event.peer)
             if peer.state == "hired":

@@ -83,7 +83,7 @@ def pack_outcomes(outcomes: list[Outcome]) -> bytes:
 
 def open_outcomes(data: BlobBytes, calls: int) -> list[Outcome]:
     """The same, of so many calls. Raises `ValueError` for what is none."""
-    found = _OUTCOMES.decode(data)
+    found: list[Outcome] = _OUTCOMES.decode(data)
     if len(found) != calls:
         raise ValueError(f"{len(found)} results of {calls} calls")
     return found
@@ -109,6 +109,8 @@ class NewCall:
     function: PackedPart
     arguments: PackedPart
     blobs: Mapping[str, BlobBytes] = field(default_factory=dict)
+    name: str = ""
+    """Of the function in its source: calls of one name take about as long."""
 
     @property
     def size(self) -> int:
@@ -127,11 +129,12 @@ def new_call(
     blobs: Mapping[str, BlobBytes],
     args: tuple[Any, ...],
     kwargs: dict[str, Any],
+    name: str = "",
 ) -> NewCall:
     """The call of a function that is packed already, and the blobs of the function."""
     packed = packer.pack_call(args, kwargs)
     arguments, more = as_part(packed.data, packed.blobs, LARGEST_IN_CHUNK)
-    return NewCall(function, arguments, {**blobs, **more})
+    return NewCall(function, arguments, {**blobs, **more}, name)
 
 
 def as_part(data: bytes, blobs: Mapping[str, BlobBytes], largest: int) -> tuple[PackedPart, dict[str, BlobBytes]]:

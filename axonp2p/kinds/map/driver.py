@@ -122,6 +122,7 @@ class MapDriver:
             chunk=section.chunk,
             first_chunk=(record.lives + 1) << 24,
             weigh=(lambda item: 0) if sizes is None else sizes.__getitem__,
+            group=self._live.groups.__getitem__ if self._live else lambda item: 0,
             closed=self._live is None,
         )
         self._queue = ChunkQueue(plan)

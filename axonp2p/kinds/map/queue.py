@@ -22,7 +22,7 @@ from collections.abc import Iterable, Sequence
 
 from axonp2p.client.run.standing_still import Durations, stands_still_from
 from axonp2p.kinds.map.chunk_sizes import ChunkSizes
-from axonp2p.kinds.map.messages import HeldChunk
+from axonp2p.kinds.map.messages import MOST_CALLS, HeldChunk
 from axonp2p.kinds.map.queue_actions import (
     CRASHES,
     KeepCrash,
@@ -185,7 +185,7 @@ class ChunkQueue:
         del self._chunks[number]
         seconds = min(seconds, now - chunk.begun) if chunk.begun is not None else seconds
         if not chunk.left and chunk.items:
-            self._sizes.took(rank, len(chunk.items), seconds)
+            self._sizes.took(rank, self._plan.group(chunk.items[0]), len(chunk.items), seconds)
             self._durations.add(seconds / len(chunk.items))
         if crashed and chunk.left and not chunk.stopped:
             self._crash(chunk, crashed)
@@ -288,29 +288,35 @@ class ChunkQueue:
             for rank in sorted(self._able(), key=lambda one: (self._load(one), one)):
                 if self._load(rank) >= 2:
                     break
-                if items := self._take(rank, self._sizes.next(rank, waiting, places)):
+                if items := self._take(rank, waiting, places):
                     self._start(rank, tuple(items))
                     started = True
                     break
             if not started:
                 return
 
-    def _take(self, rank: int, most: int) -> list[int]:
-        left, first = MOST_CHUNK_BYTES, True
+    def _take(self, rank: int, waiting: int, places: int) -> list[int]:
+        """Calls of one group for that peer's next chunk, as many as suit it."""
+        group: int | None = None
+        most, left = 1, MOST_CHUNK_BYTES
         others = [other for other in self._able() if other != rank]
 
         def fits(item: int) -> bool:
-            nonlocal left, first
+            nonlocal group, most, left
             failed = self._failed_at.get(item, {})
             if rank in failed and any(other not in failed for other in others):
                 return False
             left -= self._plan.weigh(item)
-            if left < 0 and not first:
+            if group is None:
+                group = self._plan.group(item)
+                most = self._sizes.next(rank, group, waiting, places)
+            elif left < 0 or most <= 1 or self._plan.group(item) != group:
                 return False
-            first = False
+            else:
+                most -= 1
             return True
 
-        return self._items.take(most, fits)
+        return self._items.take(MOST_CALLS, fits)
 
     def _take_back(self) -> None:
         """Chunks that wait behind others, for cores that have nothing."""

@@ -23,6 +23,8 @@ class QueuePlan:
     """The number of the first chunk: no earlier life of the job has used it or a later one."""
     weigh: Callable[[int], int] = field(default=lambda item: 0)
     """Bytes that a call takes of its chunk's message."""
+    group: Callable[[int], int] = field(default=lambda item: 0)
+    """Calls of one group take about as long: a chunk has calls of one."""
     closed: bool = True
     """Whether no calls are added any more."""
 

@@ -75,7 +75,7 @@ class Executor(futures.Executor):
 
     def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> ItemFuture:
         """As `concurrent.futures` has it. Raises what pickling raises, and the error that the job ended with."""
-        return self._submit(self._packed(fn), args, kwargs)
+        return self._submit(self._packed(fn), args, kwargs, _name_of(fn))
 
     def map(
         self, fn: Callable[..., Any], *iterables: Iterable[Any], timeout: float | None = None, chunksize: int = 1
@@ -83,7 +83,8 @@ class Executor(futures.Executor):
         """As `concurrent.futures` has it. `chunksize` is chosen by Axon, whatever is given."""
         until = None if timeout is None else time.monotonic() + timeout
         function, blobs = self._packed(fn)
-        waiting = [self._submit((function, blobs), args, {}) for args in zip(*iterables, strict=False)]
+        name = _name_of(fn)
+        waiting = [self._submit((function, blobs), args, {}, name) for args in zip(*iterables, strict=False)]
         waiting.reverse()
 
         def results() -> Iterator[Any]:
@@ -133,9 +134,9 @@ class Executor(futures.Executor):
         return as_part(packed.data, packed.blobs, LARGEST_FUNCTION)
 
     def _submit(
-        self, function: tuple[PackedPart, dict[str, Any]], args: tuple[Any, ...], kwargs: dict[str, Any]
+        self, function: tuple[PackedPart, dict[str, Any]], args: tuple[Any, ...], kwargs: dict[str, Any], name: str
     ) -> ItemFuture:
-        return self._calls.add(new_call(self._packer, *function, args, kwargs))
+        return self._calls.add(new_call(self._packer, *function, args, kwargs, name))
 
     def _wait(self) -> None:
         """In a thread: what has no result when the job ends will have none."""
@@ -159,6 +160,10 @@ class Executor(futures.Executor):
         swarm, self._own_swarm = self._own_swarm, None
         if swarm:
             swarm.close()
+
+
+def _name_of(fn: Callable[..., Any]) -> str:
+    return f"{getattr(fn, '__module__', '')}.{getattr(fn, '__qualname__', type(fn).__qualname__)}"
 
 
 _OPEN: weakref.WeakSet[Executor] = weakref.WeakSet()

@@ -54,6 +54,9 @@ class LiveCalls:
         self._cancelled: list[int] = []
         self.sizes = array("I")
         """Of each that is stored, what it takes of a chunk's message."""
+        self.groups = array("I")
+        """Of each that is stored, which function it calls, by its name in the source."""
+        self._group_of: dict[str, int] = {}
         self._cached: dict[int, NewCall] = {}
         self._cached_bytes = 0
         self._wake: Callable[[], None] = lambda: None
@@ -167,6 +170,7 @@ class LiveCalls:
                         break
                     for item, call in enumerate(calls, self._stored):
                         self.sizes.append(call.size)
+                        self.groups.append(self._group_of.setdefault(call.name, len(self._group_of)))
                         if self._cached_bytes < MOST_CACHED:
                             self._cached[item] = call
                             self._cached_bytes += len(call.arguments.data)

@@ -81,7 +81,7 @@ def _end_with(work: Callable[[], None], closes: tuple[Callable[[], None], ...]) 
         work()
         code = 0
     except BaseException:
-        sys.excepthook(*sys.exc_info())  # type: ignore[arg-type]
+        sys.excepthook(*sys.exc_info())
     finally:
         for stream in (sys.stdout, sys.stderr):
             with contextlib.suppress(Exception):
