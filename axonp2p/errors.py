@@ -315,6 +315,12 @@ class CopiesFailed(JobFailed):
     code = "AX-104"
 
 
+class CallsFailed(JobFailed):
+    """A job has all its results, and some of them are errors."""
+
+    code = "AX-107"
+
+
 class JobOver(AxonError):
     """The job is over, so it can be neither paused, cancelled nor resumed."""
 

@@ -17,6 +17,7 @@ from axonp2p.errors import VersionMismatch
 SCHEMAS: Final = {
     "train": "d2d65525d45b57df",
     "run": "fe70f9de99755847",
+    "map": "333c0dbffa7d3e3b",
 }
 """By kind of job."""
 IN_ROWS: Final = "train"
