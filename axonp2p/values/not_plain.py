@@ -15,6 +15,8 @@ _FIXES = {
     "polars": "return frame.to_dict(as_series=False)",
 }
 """By the package that a type is of."""
+_FITTED = {"predict", "predict_proba", "transform"}
+"""Methods of what was fitted, whether it is a whole estimator or a part of one."""
 
 
 def not_plain(value: Any, path: str = "") -> NotPlain:
@@ -27,7 +29,8 @@ def not_plain(value: Any, path: str = "") -> NotPlain:
 
 def _is_estimator(value: Any) -> bool:
     kind = type(value)
-    return callable(getattr(kind, "fit", None)) and callable(getattr(kind, "get_params", None))
+    has = {name for name in ("fit", "get_params", *_FITTED) if callable(getattr(kind, name, None))}
+    return {"fit", "get_params"} <= has or bool(has & _FITTED)
 
 
 def _cause(value: Any) -> str:
