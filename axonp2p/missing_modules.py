@@ -5,8 +5,10 @@ from __future__ import annotations
 from axonp2p.errors import AxonError, NotInstalled, WrongSystem
 
 _EXTRAS = {
-    **{"torch": "torch", "safetensors": "torch"},
-    **{"sqlite_utils": "tracker", "prometheus_client": "tracker"},
+    "torch": "torch",
+    "safetensors": "torch",
+    "sqlite_utils": "tracker",
+    "prometheus_client": "tracker",
     "joblib": "joblib",
 }
 """Which extra of axonp2p brings a module (setup.cfg)."""

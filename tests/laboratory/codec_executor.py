@@ -16,7 +16,6 @@ from axonp2p.errors import TaskError
 from axonp2p.values.packing import pack_value
 from axonp2p.values.unpacking import unpack_value
 
-
 TESTS = Path(__file__).parent.parent
 """As a person's own folder: functions of its modules are sent by value."""
 

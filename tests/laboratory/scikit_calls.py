@@ -1,4 +1,4 @@
-"""What people call in scikit-learn with `n_jobs`: calls that peers make unchanged, and those whose results cannot travel.
+"""Calls of scikit-learn with `n_jobs`: those that peers make unchanged, and those whose results cannot travel.
 
 Each takes `n_jobs`, and is tiny. Those that work give numbers, which have to be those of `n_jobs=1`.
 """
