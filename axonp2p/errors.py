@@ -318,7 +318,7 @@ class CopiesFailed(JobFailed):
 class TaskError(JobFailed):
     """A function raised an exception at a peer: its class, its message and its traceback, as text."""
 
-    code = "AX-107"
+    code = "AX-110"
 
     def __init__(self, kind: str, message: str, traceback: str = "") -> None:
         """`kind` is the name of the exception's class; of an exception itself nothing travels but text."""

@@ -139,7 +139,7 @@ class _Pickler(cloudpickle.Pickler):  # type: ignore[misc]  # it has no types
     def _leave_out(self, array: Any) -> Any:
         order = "F" if array.flags.f_contiguous and not array.flags.c_contiguous else "C"
         flat = np.ascontiguousarray(array.T if order == "F" else array).reshape(-1)
-        content = memoryview(flat.view(np.uint8)).toreadonly()
+        content = flat.view(np.uint8).data.toreadonly()
         name = self._name(array, content)
         self.blobs[name] = content
         return (ARRAY_MARK, name, array.dtype.str, array.shape, order)

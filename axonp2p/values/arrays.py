@@ -8,14 +8,13 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from axonp2p.errors import MalformedMessage
 from axonp2p.values.bounds import LONGEST_DTYPE, MOST_AXES
 
-if TYPE_CHECKING:
-    import numpy as np
-
+Array = Any
+"""A `numpy.ndarray`."""
 _DTYPE = re.compile(
     r"b1|[iu][1248]|f[248]|c8|c16|[SU][1-9]\d{0,8}"
     r"|[mM]8(\[([1-9]\d{0,3})?(Y|M|W|D|h|m|s|ms|us|ns|ps|fs|as)\])?"
@@ -27,7 +26,7 @@ class NoArrayForm(Exception):
     """An array that has no form here; the text says why, as the end of "an array of ..."."""
 
 
-def array_parts(array: np.ndarray[Any, Any]) -> tuple[str, tuple[int, ...], np.ndarray[Any, Any]]:
+def array_parts(array: Array) -> tuple[str, tuple[int, ...], Array]:
     """Its dtype, its shape, and its bytes as a flat array of uint8: a view of it where it has this form already.
 
     Raises `NoArrayForm`.
@@ -52,7 +51,7 @@ def array_parts(array: np.ndarray[Any, Any]) -> tuple[str, tuple[int, ...], np.n
     return text, array.shape, plain.reshape(-1).view(np.uint8)
 
 
-def array_of(text: str, shape: Sequence[int], data: memoryview, most_empty: int) -> np.ndarray[Any, Any]:
+def array_of(text: str, shape: Sequence[int], data: memoryview, most_empty: int) -> Array:
     """The array, in memory of its own, once its bytes are as many as its shape says. Raises `MalformedMessage`.
 
     `most_empty`: an array without elements may have axes whose lengths multiply to this.
@@ -97,13 +96,13 @@ def _itemsize(text: str) -> int:
     return 4 * size if text[0] == "U" else size
 
 
-def _numbers_of(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+def _numbers_of(array: Array) -> Array:
     """Its floats, flat: of complex numbers, both parts. A view."""
     flat = array.reshape(-1)
     return flat.view(f"<f{flat.dtype.itemsize // 2}") if flat.dtype.kind == "c" else flat
 
 
-def _odd_nans(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any] | None:
+def _odd_nans(array: Array) -> Array | None:
     """Where its NaNs have other bits than numpy's own; None: nowhere."""
     import numpy as np
 
@@ -113,9 +112,9 @@ def _odd_nans(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any] | None:
         return None
     bits = f"<u{numbers.dtype.itemsize}"
     usual = np.array(np.nan, numbers.dtype).view(bits)
-    odd: np.ndarray[Any, Any] = nans & (numbers.view(bits) != usual)
+    odd: Array = nans & (numbers.view(bits) != usual)
     return odd if odd.any() else None
 
 
-def _beyond_unicode(array: np.ndarray[Any, Any]) -> bool:
+def _beyond_unicode(array: Array) -> bool:
     return bool(array.size and array.reshape(-1).view("<u4").max() > _LAST_CHARACTER)

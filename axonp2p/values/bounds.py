@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True)
-class Bounds:
+class ResultBounds:
     """Of one value. Whoever packs it keeps to them too, so that nothing is sent that would be refused."""
 
     most_bytes: int = 64_000_000
@@ -28,8 +28,8 @@ LONGEST_DTYPE = 16
 """Characters."""
 
 
-class Budget:
-    """What is left of `Bounds.most_items`."""
+class ItemBudget:
+    """What is left of `ResultBounds.most_items`."""
 
     def __init__(self, items: int) -> None:
         self._items = items

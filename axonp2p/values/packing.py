@@ -14,7 +14,7 @@ import msgpack
 from axonp2p.errors import NotPlain
 from axonp2p.plain_text import bytes_text
 from axonp2p.values.arrays import NoArrayForm, array_parts
-from axonp2p.values.bounds import CONTAINER_ITEMS, LONGEST_INT, MOST_AXES, Bounds, Budget
+from axonp2p.values.bounds import CONTAINER_ITEMS, LONGEST_INT, MOST_AXES, ResultBounds, ItemBudget
 from axonp2p.values.forms import DATE_KINDS, NAN, Form, mistake_of_keys
 from axonp2p.values.not_plain import not_plain
 
@@ -26,13 +26,13 @@ _FIXED_EXTENSIONS = {1: 0xD4, 2: 0xD5, 4: 0xD6, 8: 0xD7, 16: 0xD8}
 _SAME_ANYWHERE = "values of this kind are bounded, so that the computer that gets them stays safe"
 
 
-def pack_value(value: Any, bounds: Bounds | None = None) -> bytes:
+def pack_value(value: Any, bounds: ResultBounds | None = None) -> bytes:
     """The one form of a value. Raises `NotPlain` for what has none, or is over a bound; no other error.
 
     Subclasses of dict from `collections` come back as dict, bytearrays not at all: what is not exactly of a plain type
     is refused.
     """
-    writer = _Writer(bounds or Bounds())
+    writer = _Writer(bounds or ResultBounds())
     try:
         writer.add(value, "", 0)
     except RecursionError:  # a `__hash__` or `__eq__` of a key
@@ -41,11 +41,11 @@ def pack_value(value: Any, bounds: Bounds | None = None) -> bytes:
 
 
 class _Writer:
-    def __init__(self, bounds: Bounds) -> None:
+    def __init__(self, bounds: ResultBounds) -> None:
         self.parts: list[bytes | memoryview] = []
         self._size = 0
         self._bounds = bounds
-        self._budget = Budget(bounds.most_items)
+        self._budget = ItemBudget(bounds.most_items)
         self._ways: dict[type, Callable[[Any, str, int], None]] = {
             type(None): self._add_simple,
             bool: self._add_simple,

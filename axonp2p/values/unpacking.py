@@ -10,7 +10,7 @@ from typing import Any
 from axonp2p.errors import MalformedMessage, MessageTooLarge
 from axonp2p.plain_text import bytes_text
 from axonp2p.values.arrays import array_of
-from axonp2p.values.bounds import CONTAINER_ITEMS, LONGEST_DTYPE, LONGEST_INT, MOST_AXES, Bounds, Budget
+from axonp2p.values.bounds import CONTAINER_ITEMS, LONGEST_DTYPE, LONGEST_INT, MOST_AXES, ResultBounds, ItemBudget
 from axonp2p.values.forms import DATE_KINDS, NAN, Form, mistake_of_keys
 
 _UINTS = {0xCC: (">B", 2**7), 0xCD: (">H", 2**8), 0xCE: (">I", 2**16), 0xCF: (">Q", 2**32)}
@@ -30,12 +30,12 @@ _FLOAT = 0xCB
 _DATES = {form: kind for kind, form in DATE_KINDS.items()}
 
 
-def unpack_value(data: bytes | bytearray | memoryview, bounds: Bounds | None = None) -> Any:
+def unpack_value(data: bytes | bytearray | memoryview, bounds: ResultBounds | None = None) -> Any:
     """The value of these bytes, which are a stranger's.
 
     Raises `MessageTooLarge` or `MalformedMessage`; no other error, whatever the bytes are.
     """
-    bounds = bounds or Bounds()
+    bounds = bounds or ResultBounds()
     if len(data) > bounds.most_bytes:
         raise MessageTooLarge(f"a result of {bytes_text(len(data))}; at most {bytes_text(bounds.most_bytes)}")
     reader = _Reader(memoryview(data), bounds)
@@ -46,13 +46,13 @@ def unpack_value(data: bytes | bytearray | memoryview, bounds: Bounds | None = N
 
 
 class _Reader:
-    def __init__(self, data: memoryview, bounds: Bounds) -> None:
+    def __init__(self, data: memoryview, bounds: ResultBounds) -> None:
         self._data = data
         self.at = 0
         self._end = len(data)
         """Of what is read now: of the whole, or of the body of an extension."""
         self._bounds = bounds
-        self._budget = Budget(bounds.most_items)
+        self._budget = ItemBudget(bounds.most_items)
         self._bodies: dict[int, Callable[[int], Any]] = {
             Form.TUPLE: lambda depth: tuple(self._list_of("a tuple", depth)),
             Form.SET: lambda depth: set(self._elements(depth)),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import importlib.util
 import sys
 import threading
@@ -12,7 +11,6 @@ from typing import Any
 
 import msgspec
 import numpy as np
-import pandas
 import pytest
 import scipy.sparse
 
@@ -115,19 +113,24 @@ def test_names_of_arrays_go_with_them() -> None:
         packed = packer.pack_call((array,), {})
         assert np.array_equal(opened(packed)[0], array)
         del array, packed
-        gc.collect()
     assert not packer._names
 
 
-def test_arrays_within_frames_and_sparse_matrices_are_left_out() -> None:
-    frame = pandas.DataFrame({"a": np.arange(5000), "b": np.linspace(0, 1, 5000)})
+def test_arrays_within_sparse_matrices_are_left_out() -> None:
     sparse = scipy.sparse.random(300, 300, 0.2, format="csr", random_state=0)
-    packed = CallPacker().pack_call((frame, sparse), {})
-    assert len(packed.data) < 20_000
+    packed = CallPacker().pack_call((sparse,), {})
+    assert len(packed.data) < 5000
     assert sum(map(len, packed.blobs.values())) > 200_000
-    found = opened(packed)
-    assert found[0].equals(frame)
-    assert (found[1] != sparse).nnz == 0
+    assert (opened(packed)[0] != sparse).nnz == 0
+
+
+def test_arrays_within_frames_are_left_out() -> None:
+    pandas = pytest.importorskip("pandas", reason="no pandas here")
+    frame = pandas.DataFrame({"a": np.arange(5000), "b": np.linspace(0, 1, 5000)})
+    packed = CallPacker().pack_call((frame,), {})
+    assert len(packed.data) < 20_000
+    assert sum(map(len, packed.blobs.values())) >= 80_000
+    assert opened(packed)[0].equals(frame)
 
 
 def test_a_blob_of_another_length_is_refused() -> None:
@@ -155,7 +158,6 @@ def test_a_function_that_is_gone_is_not_mistaken_for_another() -> None:
     for number in range(100):
         packed = packer.pack(lambda number=number: number)
         assert load_function(packed.data, no_blob)() == number
-        gc.collect()
 
 
 def test_an_array_that_a_function_refers_to_is_left_out() -> None:

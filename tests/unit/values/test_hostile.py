@@ -15,7 +15,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from axonp2p.errors import MalformedMessage, MessageTooLarge
-from axonp2p.values.bounds import Bounds
+from axonp2p.values.bounds import ResultBounds
 from axonp2p.values.forms import Form
 from axonp2p.values.packing import pack_value
 from axonp2p.values.unpacking import unpack_value
@@ -147,9 +147,9 @@ def test_a_value_is_bounded_in_bytes_and_items() -> None:
     with pytest.raises(MessageTooLarge, match=r"at most 64\.0 MB"):
         unpack_value(bytes(64_000_001))
     with pytest.raises(MessageTooLarge, match="more than 1,000 values"):
-        unpack_value(pack_value([0.5] * 1001), Bounds(most_items=1000))
+        unpack_value(pack_value([0.5] * 1001), ResultBounds(most_items=1000))
     with pytest.raises(MessageTooLarge, match="more than 1,000 values"):
-        unpack_value(pack_value([[]] * 300), Bounds(most_items=1000))
+        unpack_value(pack_value([[]] * 300), ResultBounds(most_items=1000))
 
 
 def test_an_array_takes_its_own_size_once() -> None:

@@ -15,7 +15,7 @@ import torch
 from sklearn.linear_model import LinearRegression
 
 from axonp2p.errors import NotPlain
-from axonp2p.values.bounds import Bounds
+from axonp2p.values.bounds import ResultBounds
 from axonp2p.values.packing import pack_value
 from axonp2p.values.unpacking import unpack_value
 
@@ -76,7 +76,7 @@ def test_nothing_is_packed_that_would_be_refused() -> None:
     assert unpack_value(pack_value(_nested(32))) == _nested(32)
     with pytest.raises(NotPlain, match="within each other"):
         pack_value(_nested(33))
-    few = Bounds(most_bytes=1000, most_items=100)
+    few = ResultBounds(most_bytes=1000, most_items=100)
     for value in (b"a" * 1001, np.zeros(1000), "a" * 1001, [0] * 100, [[]] * 50, np.zeros((101, 0)), {0: [1.5] * 99}):
         with pytest.raises(NotPlain, match=r"the result is larger than|an array of shape"):
             pack_value(value, few)
