@@ -22,8 +22,7 @@ from axonp2p.missing_modules import not_installed
 
 try:
     from joblib import register_parallel_backend
-    from joblib._parallel_backends import SequentialBackend
-    from joblib.parallel import AutoBatchingMixin, ParallelBackendBase
+    from joblib.parallel import AutoBatchingMixin, ParallelBackendBase, SequentialBackend
 except ImportError as error:
     raise not_installed(["joblib"], "axonp2p.joblib") from error
 

@@ -107,11 +107,12 @@ class CallPacker:
         return path.is_relative_to(self._folder or path) and not _INSTALLED.intersection(path.parts)
 
     def _name(self, array: Any, content: memoryview) -> str:
+        constant = _cannot_change(array)
         known = self._names.get(id(array))
-        if known is not None and known[0]() is array:
+        if constant and known is not None and known[0]() is array:
             return known[1]
         name = hashlib.sha256(content).hexdigest()
-        if _cannot_change(array):
+        if constant:
             key = id(array)
             self._names[key] = (weakref.ref(array, lambda _: self._names.pop(key, None)), name)
         return name

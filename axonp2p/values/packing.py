@@ -14,7 +14,7 @@ import msgpack
 from axonp2p.errors import NotPlain
 from axonp2p.plain_text import bytes_text
 from axonp2p.values.arrays import NoArrayForm, array_parts
-from axonp2p.values.bounds import CONTAINER_ITEMS, LONGEST_INT, MOST_AXES, ResultBounds, ItemBudget
+from axonp2p.values.bounds import CONTAINER_ITEMS, LONGEST_INT, MOST_AXES, ItemBudget, ResultBounds
 from axonp2p.values.forms import DATE_KINDS, NAN, Form, mistake_of_keys
 from axonp2p.values.not_plain import not_plain
 

@@ -10,7 +10,7 @@ from typing import Any
 from axonp2p.errors import MalformedMessage, MessageTooLarge
 from axonp2p.plain_text import bytes_text
 from axonp2p.values.arrays import array_of
-from axonp2p.values.bounds import CONTAINER_ITEMS, LONGEST_DTYPE, LONGEST_INT, MOST_AXES, ResultBounds, ItemBudget
+from axonp2p.values.bounds import CONTAINER_ITEMS, LONGEST_DTYPE, LONGEST_INT, MOST_AXES, ItemBudget, ResultBounds
 from axonp2p.values.forms import DATE_KINDS, NAN, Form, mistake_of_keys
 
 _UINTS = {0xCC: (">B", 2**7), 0xCD: (">H", 2**8), 0xCE: (">I", 2**16), 0xCF: (">Q", 2**32)}

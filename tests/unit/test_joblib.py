@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import gc
 import re
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
 
 import joblib
 import pytest
@@ -84,3 +87,26 @@ def test_as_many_calls_at_once_as_there_are_cores_or_as_are_asked_for() -> None:
     assert axonp2p.joblib.AxonBackend(peers=1).effective_n_jobs(n_jobs=-1) == 2
     with parallel_config("axon", peers=8):
         assert joblib.effective_n_jobs(-1) == 8
+
+
+def test_an_executor_of_its_own_ends_with_the_block(monkeypatch: pytest.MonkeyPatch) -> None:
+    made: list[dict[str, Any]] = []
+    ended: list[bool] = []
+
+    class Here(ThreadPoolExecutor):
+        def __init__(self, **settings: Any) -> None:
+            super().__init__(2)
+            made.append(settings)
+
+        def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
+            super().shutdown(wait, cancel_futures=cancel_futures)
+            ended.append(wait)
+
+    monkeypatch.setattr(axonp2p, "Executor", Here, raising=False)
+    with parallel_config("axon", peers=3, need={"cores": 2}):
+        for _ in range(2):
+            assert Parallel()(delayed(pow)(number, 2) for number in range(4)) == [0, 1, 4, 9]
+        assert not ended
+    gc.collect()
+    assert made == [{"peers": 3, "need": {"cores": 2}}]
+    assert ended == [False]
