@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from axonp2p import events as events
     from axonp2p.client.swarm import Swarm as Swarm
-    from axonp2p.kinds.map.call_forms import TaskError as TaskError
+    from axonp2p.errors import TaskError as TaskError
     from axonp2p.kinds.map.calls.executor import Executor as Executor
     from axonp2p.loggers.opening import open_logger as open_logger
     from axonp2p.training.trainer.weights import load_weights as load_weights
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 _OF_CALLS = {
     "Executor": "axonp2p.kinds.map.calls.executor:Executor",
-    "TaskError": "axonp2p.kinds.map.call_forms:TaskError",
+    "TaskError": "axonp2p.errors:TaskError",
 }
 
 

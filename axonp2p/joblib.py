@@ -11,12 +11,12 @@ Calls go out as pickles, which the peers' sandboxes open. Results come back as p
 
 from __future__ import annotations
 
-import importlib
 import weakref
 from collections.abc import Callable
 from concurrent.futures import Executor, Future
 from typing import Any
 
+import axonp2p
 from axonp2p.errors import NotPlain, TaskError
 from axonp2p.missing_modules import not_installed
 
@@ -95,8 +95,7 @@ class AxonBackend(AutoBatchingMixin, ParallelBackendBase):  # type: ignore[misc]
 
     def _opened(self) -> Executor:
         if self._executor is None:
-            # SEAM: `axonp2p.Executor` comes with kind = "map".
-            executor: Executor = importlib.import_module("axonp2p").Executor(**self._settings)
+            executor: Executor = axonp2p.Executor(**self._settings)
             self._executor = executor
             weakref.finalize(self, executor.shutdown, wait=False)
         return self._executor

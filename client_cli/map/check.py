@@ -7,12 +7,10 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
-import msgspec
-
-from axonp2p.errors import JobFailed, Unreachable
+from axonp2p.errors import JobFailed, PeerMisbehaved, TaskError, Unreachable
 from axonp2p.jobs.bundle import Bundle
 from axonp2p.jobs.kinds import KINDS
-from axonp2p.kinds.map.call_forms import TaskError, open_outcome, open_outcomes
+from axonp2p.kinds.map.call_forms import open_outcome, open_outcomes
 from axonp2p.kinds.map.items_file import ItemsFile
 from axonp2p.kinds.map.messages import BeginChunk, CallResults, ChunkOver, FromWorkerMap, ResultPart
 from axonp2p.kinds.map.section import MapJob, preparation_of
@@ -116,9 +114,9 @@ async def _first(worker: SandboxedWorker, spec: MapJob) -> tuple[int, str]:
             try:
                 [outcome] = open_outcomes(bytes(data), 1)
                 value = open_outcome(outcome, spec.map.most_result)
-            except (ValueError, msgspec.MsgspecError) as error:
-                return 0, f"its result cannot be read: {error}"
-            return len(outcome.value), f"{value}\n{value.traceback}" if isinstance(value, TaskError) else ""
+            except PeerMisbehaved as error:
+                return 0, f"its result cannot be read: {error.message}"
+            return len(outcome.value), f"{value.message}\n{value.traceback}" if isinstance(value, TaskError) else ""
         if isinstance(said, ChunkOver):
             return 0, said.reason or "its process ended"
 

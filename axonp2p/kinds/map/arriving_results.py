@@ -9,8 +9,6 @@ import hashlib
 from dataclasses import dataclass
 from typing import Any
 
-import msgspec
-
 from axonp2p.errors import PeerMisbehaved
 from axonp2p.kinds.map.call_forms import CallOutcome, open_outcome, open_outcomes
 from axonp2p.kinds.map.messages import CallResults, ResultPart
@@ -70,6 +68,6 @@ class ArrivingResults:
         try:
             outcomes = open_outcomes(data, message.calls)
             values = [open_outcome(one, self._most_result) for one in outcomes]
-        except (ValueError, msgspec.MsgspecError) as error:
-            raise PeerMisbehaved(f"a result of it cannot be read: {str(error)[:120]}") from None
+        except PeerMisbehaved as error:
+            raise PeerMisbehaved(f"a result of it cannot be read: {error.message[:120]}") from None
         return ArrivedResults(message.chunk, message.first, outcomes, values, message.cpu_seconds)

@@ -1,29 +1,28 @@
-"""How functions and arguments travel to a sandbox, and how values and exceptions come back.
-
-SEAM: `axonp2p.calls` and `axonp2p.values` take the place of the four functions at the end, with the same names: arrays
-will leave the pickle as blobs, and numpy values come back. Until then arguments are one pickle, and results are plain
-values of msgpack.
-"""
+"""How functions and arguments travel to a sandbox in chunks, and how values and exceptions come back."""
 
 from __future__ import annotations
 
 import hashlib
-import pickle
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import msgspec
 
+from axonp2p.calls.form import OpenBlob
+from axonp2p.errors import MalformedMessage, TaskError
 from axonp2p.kinds.map.messages import LARGEST_RESULT, MOST_CALLS
+from axonp2p.values.bounds import ResultBounds
+from axonp2p.values.unpacking import unpack_value
+
+if TYPE_CHECKING:
+    from axonp2p.calls.packing import CallPacker
 
 LARGEST_IN_CHUNK = 64 * 1024
 """The arguments of a call of more bytes travel as a blob of their own, once to each peer."""
 LONGEST_MESSAGE, LONGEST_TRACEBACK = 4000, 16_000
 """Characters of an exception."""
 BlobBytes = bytes | memoryview
-OpenBlob = Callable[[str], BlobBytes]
-"""The bytes of a blob, by its name."""
 
 
 class PackedPart(msgspec.Struct, frozen=True, array_like=True):
@@ -82,10 +81,13 @@ def pack_outcomes(outcomes: list[CallOutcome]) -> bytes:
 
 
 def open_outcomes(data: BlobBytes, calls: int) -> list[CallOutcome]:
-    """The same, of so many calls. Raises `ValueError` for what is none."""
-    found: list[CallOutcome] = _OUTCOMES.decode(data)
+    """The same, of so many calls. Raises `MalformedMessage` for what is none."""
+    try:
+        found: list[CallOutcome] = _OUTCOMES.decode(data)
+    except msgspec.MsgspecError as error:
+        raise MalformedMessage(f"not results of calls: {error}") from error
     if len(found) != calls:
-        raise ValueError(f"{len(found)} results of {calls} calls")
+        raise MalformedMessage(f"{len(found)} results of {calls} calls")
     return found
 
 
@@ -95,10 +97,13 @@ def pack_error(kind: str, message: str, traceback: str = "") -> bytes:
 
 
 def open_outcome(outcome: CallOutcome, most: int) -> Any:
-    """The value, or the `TaskError` of the exception. Raises `ValueError` for what is neither."""
+    """The value, or the `TaskError` of the exception. Raises `PeerMisbehaved` for what is neither."""
     if not outcome.raised:
-        return unpack_value(outcome.value, most)
-    raised = _RAISED.decode(outcome.value)
+        return unpack_value(outcome.value, ResultBounds(most_bytes=most))
+    try:
+        raised = _RAISED.decode(outcome.value)
+    except msgspec.MsgspecError as error:
+        raise MalformedMessage(f"not an exception: {error}") from error
     return TaskError(raised.kind, raised.message, raised.traceback)
 
 
@@ -149,68 +154,3 @@ def as_part(data: bytes, blobs: Mapping[str, BlobBytes], largest: int) -> tuple[
 def open_part(part: PackedPart, open_blob: OpenBlob) -> BlobBytes:
     """Its bytes."""
     return open_blob(part.blob) if part.blob else part.data
-
-
-# --- until `axonp2p.calls` and `axonp2p.values` are there ---
-
-
-class TaskError(Exception):
-    """An exception that a function raised at a peer."""
-
-    def __init__(self, kind: str, message: str, traceback: str = "") -> None:
-        super().__init__(kind, message, traceback)
-        self.kind = kind
-        self.message = message
-        self.traceback = traceback
-
-    def __str__(self) -> str:
-        """As Python shows an exception."""
-        return f"{self.kind}: {self.message}" if self.message else self.kind
-
-
-@dataclass(frozen=True)
-class PackedBytes:
-    """A pickle, and the blobs that it names."""
-
-    data: bytes
-    blobs: Mapping[str, memoryview] = field(default_factory=dict)
-
-
-class CallPacker:
-    """Packs functions and arguments."""
-
-    def pack(self, function: Callable[..., Any]) -> PackedBytes:
-        """A function, by value where no module of a peer has it."""
-        import cloudpickle
-
-        return PackedBytes(cloudpickle.dumps(function))
-
-    def pack_call(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> PackedBytes:
-        """The arguments of a call."""
-        import cloudpickle
-
-        return PackedBytes(cloudpickle.dumps((args, kwargs)))
-
-
-def load_function(data: BlobBytes, open_blob: OpenBlob) -> Callable[..., Any]:
-    """In the sandbox alone."""
-    function: Callable[..., Any] = pickle.loads(data)  # noqa: S301  the client's own words, inside its own wall
-    return function
-
-
-def load_call(data: BlobBytes, open_blob: OpenBlob) -> tuple[tuple[Any, ...], dict[str, Any]]:
-    """In the sandbox alone."""
-    call: tuple[tuple[Any, ...], dict[str, Any]] = pickle.loads(data)  # noqa: S301  as above
-    return call
-
-
-def pack_value(value: Any) -> bytes:
-    """Raises `TypeError` for what is no plain value."""
-    return msgspec.msgpack.encode(value)
-
-
-def unpack_value(data: bytes, most: int) -> Any:
-    """Raises `ValueError`."""
-    if len(data) > most:
-        raise ValueError(f"a result of {len(data)} bytes; at most {most}")
-    return msgspec.msgpack.decode(data)

@@ -18,11 +18,11 @@ from axonp2p.client.run.crew import LeasedCrew
 from axonp2p.client.run.driver import JobContext
 from axonp2p.client.run.processor_time import flops_of
 from axonp2p.client.run.settlement import JobSettlement
-from axonp2p.errors import AxonError, JobFailed, PeerMisbehaved
+from axonp2p.errors import AxonError, JobFailed, PeerMisbehaved, TaskError
 from axonp2p.jobs.lifecycle import JobState
 from axonp2p.jobs.messages import HandBack, OwnersMessage, WorkerPaused
 from axonp2p.kinds.map.arriving_results import ArrivedResults, ArrivingResults
-from axonp2p.kinds.map.call_forms import TaskError, pack_error
+from axonp2p.kinds.map.call_forms import pack_error
 from axonp2p.kinds.map.call_pay import PAY_EVERY_S, CallPay, place_of
 from axonp2p.kinds.map.calls.calls_store import CallsStore
 from axonp2p.kinds.map.calls.live_calls import LiveCalls
@@ -393,7 +393,7 @@ class MapDriver:
                     self._keep(action)
                 case KeepCrash(rank=rank, item=item, reason=reason):
                     error = TaskError("Crashed", f"its process ended each time: {reason}")
-                    value = pack_error(error.kind, error.message)
+                    value = pack_error(error.kind, error.reason)
                     result = ItemResult(item, "error", value, self._name(rank))
                     self._keeping.put([result], [error], None, self._failures([result], [error]))
                 case SetAside(rank=rank, items=items):
@@ -443,7 +443,7 @@ class MapDriver:
         for result, value in zip(results, values, strict=True):
             if isinstance(value, TaskError) and self._told_failed < MOST_TOLD:
                 self._told_failed += 1
-                kind, message = value.kind[:_PLAIN], value.message[:_PLAIN]
+                kind, message = value.kind[:_PLAIN], value.reason[:_PLAIN]
                 event = CallFailed(item=result.item, peer=result.peer, kind=kind, message=message)
                 found.append(lambda done, failed, event=event: event)
         return found

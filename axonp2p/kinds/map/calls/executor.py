@@ -23,13 +23,14 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
+from axonp2p.calls.packing import CallPacker
 from axonp2p.client.events.events import JobFinished
 from axonp2p.client.interrupted import interrupted
 from axonp2p.client.job import Job
 from axonp2p.client.job_draft import TextJob
 from axonp2p.client.swarm import Swarm
 from axonp2p.errors import AxonError, JobFailed
-from axonp2p.kinds.map.call_forms import CallPacker, PackedPart, as_part, new_call
+from axonp2p.kinds.map.call_forms import PackedPart, as_part, new_call
 from axonp2p.kinds.map.calls.calls_store import CallsStore
 from axonp2p.kinds.map.calls.live_calls import ItemFuture, LiveCalls
 

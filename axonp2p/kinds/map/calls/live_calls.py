@@ -14,8 +14,8 @@ from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Future, InvalidStateError, ThreadPoolExecutor
 from typing import Any
 
-from axonp2p.errors import AxonError
-from axonp2p.kinds.map.call_forms import NewCall, TaskError
+from axonp2p.errors import AxonError, TaskError
+from axonp2p.kinds.map.call_forms import NewCall
 from axonp2p.kinds.map.calls.calls_store import CallsStore
 
 MOST_TOGETHER = 1000

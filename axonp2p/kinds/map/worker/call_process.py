@@ -17,20 +17,14 @@ from typing import Annotated, Any
 
 import msgspec
 
-from axonp2p.kinds.map.call_forms import (
-    CallOutcome,
-    ChunkCalls,
-    OpenBlob,
-    load_call,
-    load_function,
-    open_part,
-    pack_error,
-    pack_outcomes,
-    pack_value,
-)
+from axonp2p.calls.form import OpenBlob
+from axonp2p.calls.opening import load_call, load_function
+from axonp2p.kinds.map.call_forms import CallOutcome, ChunkCalls, open_part, pack_error, pack_outcomes
 from axonp2p.kinds.map.messages import LARGEST_RESULT, MOST_CALLS, Items
 from axonp2p.kinds.map.worker.kept_blobs import open_kept
 from axonp2p.kinds.map.worker.process_link import ProcessLink
+from axonp2p.values.bounds import ResultBounds
+from axonp2p.values.packing import pack_value
 from axonp2p.wire.quantities import Seconds
 
 FLUSH_S, FLUSH_BYTES = 1.0, 1024 * 1024
@@ -70,7 +64,7 @@ class CallProcess:
 
     def __init__(self, link: ProcessLink, most_result: int, blobs: Path, own_call: Callable[[int], Any]) -> None:
         self._link = link
-        self._most = most_result
+        self._bounds = ResultBounds(most_bytes=most_result)
         self._own_call = own_call
         self._open_blob: OpenBlob = lambda name: open_kept(blobs, name)
         self._loaded: OrderedDict[bytes, Callable[..., Any]] = OrderedDict()
@@ -131,12 +125,9 @@ class CallProcess:
 
     def _outcome(self, call: Call) -> CallOutcome:
         try:
-            value = pack_value(call())
+            value = pack_value(call(), self._bounds)
         except BaseException as error:  # also SystemExit: the process serves on
             return CallOutcome(True, _told(error))
-        if len(value) > self._most:
-            problem = f"the result has {len(value):,} bytes, and most-result is {self._most:,}"
-            return CallOutcome(True, pack_error("ResultTooLarge", problem))
         return CallOutcome(False, value)
 
 

@@ -23,7 +23,7 @@ from axonp2p.client.storage.job_record import JobRecord, PeerRecord, new_record
 from axonp2p.client.storage.job_store import JobFolder, JobStore
 from axonp2p.jobs.lifecycle import JobState
 from axonp2p.jobs.spec import NeedSpec
-from axonp2p.kinds.map.call_forms import CallOutcome, pack_error, pack_outcomes, pack_value
+from axonp2p.kinds.map.call_forms import CallOutcome, pack_error, pack_outcomes
 from axonp2p.kinds.map.driver import MapDriver
 from axonp2p.kinds.map.messages import (
     AtWork,
@@ -43,6 +43,7 @@ from axonp2p.kinds.map.record import MapRecord
 from axonp2p.kinds.map.results_store import ItemResult, ResultsStore
 from axonp2p.kinds.map.section import MapJob, MapSection
 from axonp2p.ledger.receipt import Receipt, Work, open_receipt
+from axonp2p.values.packing import pack_value
 from axonp2p.wire.codec import decode, decode_as
 from axonp2p.wire.envelope import Signed
 from axonp2p.wire.frame import HEADER_LIMIT, pack_frame, split_frame

@@ -14,10 +14,10 @@ import msgspec
 import pytest
 
 from axonp2p.client.events.events import JobFinished, JobPaused, PeerLost
-from axonp2p.errors import JobFailed
+from axonp2p.errors import JobFailed, TaskError
 from axonp2p.jobs.lifecycle import JobState
 from axonp2p.jobs.messages import HandBack, WorkerPaused, WorkerResumed
-from axonp2p.kinds.map.call_forms import CallOutcome, TaskError, pack_outcomes
+from axonp2p.kinds.map.call_forms import CallOutcome, pack_outcomes
 from axonp2p.kinds.map.events import CallFailed, CallsDone, ChunkCopied, ChunkCrashed, ChunkDone, PeerSetAside
 from axonp2p.kinds.map.fetched import fetched
 from axonp2p.kinds.map.kept_end import finish
@@ -122,7 +122,7 @@ def test_an_exception_is_the_result_unless_there_are_retries(loop: VirtualLoop, 
     run(loop, life.live())
     values = fetched(world.folder.path / "results.sqlite")
     assert isinstance(values[5], TaskError)
-    assert (values[5].kind, values[5].message) == ("ValueError", "no")
+    assert (values[5].kind, values[5].reason) == ("ValueError", "no")
     assert life.record.failed == 1
     (failed,) = life.events(CallFailed)
     assert (failed.item, failed.kind) == (5, "ValueError")

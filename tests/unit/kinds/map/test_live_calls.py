@@ -10,8 +10,10 @@ from typing import Any
 
 import pytest
 
-from axonp2p.errors import JobFailed
-from axonp2p.kinds.map.call_forms import CallPacker, NewCall, TaskError, as_part, load_call, new_call
+from axonp2p.calls.opening import load_call
+from axonp2p.calls.packing import CallPacker
+from axonp2p.errors import JobFailed, TaskError
+from axonp2p.kinds.map.call_forms import NewCall, as_part, new_call
 from axonp2p.kinds.map.calls.calls_store import CallsStore
 from axonp2p.kinds.map.calls.live_calls import ItemFuture, LiveCalls
 

@@ -17,16 +17,9 @@ import cloudpickle
 import msgspec
 import pytest
 
-from axonp2p.errors import AxonError, MalformedMessage
-from axonp2p.kinds.map.call_forms import (
-    CallPacker,
-    ChunkCalls,
-    PackedCall,
-    PackedPart,
-    TaskError,
-    open_outcome,
-    open_outcomes,
-)
+from axonp2p.calls.packing import CallPacker
+from axonp2p.errors import AxonError, MalformedMessage, TaskError
+from axonp2p.kinds.map.call_forms import ChunkCalls, PackedCall, PackedPart, open_outcome, open_outcomes
 from axonp2p.kinds.map.messages import (
     AtWork,
     BeginChunk,
