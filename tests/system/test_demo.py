@@ -151,6 +151,8 @@ def test_killed_outright_it_takes_its_processes_along(tmp_path: Path) -> None:
         read_until(process, "round=2/")
         running = psutil.Process(process.pid).children(recursive=True)
         assert len(running) >= 5
+        # Next to a busy program an idle worker would hardly move, and somebody waits for it.
+        assert os.SCHED_IDLE not in {os.sched_getscheduler(found.pid) for found in running}
         assert "libtorch" not in Path(f"/proc/{process.pid}/maps").read_text()
         process.kill()
         process.wait()
