@@ -11,9 +11,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from hypothesis import settings
 
 if TYPE_CHECKING:
     from tests.laboratory.authority import Authority
+
+# How long an example takes says how busy the machine is.
+settings.register_profile("axon", deadline=None)
+settings.load_profile("axon")
 
 
 def pytest_configure(config: pytest.Config) -> None:
