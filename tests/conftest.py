@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import contextlib
+import gc
 import logging
 import os
 import signal
@@ -11,28 +11,39 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from hypothesis import settings
 
 if TYPE_CHECKING:
     from tests.laboratory.authority import Authority
 
+# How long an example takes says how busy the machine is.
+settings.register_profile("axon", deadline=None)
+settings.load_profile("axon")
+
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Where several files are tested at once, no test starves what another one lets train in a sandbox.
+    """Where several files are tested at once, or another program is busy, no test starves what it waits for.
 
-    Workers come after all else on a machine, as long as their owner does not say otherwise: beside tests that compute,
-    or any other busy program, they would hardly get to start. Nor do two that compute keep each other's threads
-    spinning (measured: 125 seconds for what takes 20 alone). No daemon loads torch for a job that may
-    never come. And a shell that starts tests in the background has them
-    ignore Ctrl-C, which all programs that they start would inherit.
+    A worker comes after all else on a machine, as long as its owner does not say otherwise: next to tests that compute,
+    or any other busy program, it would hardly get to start. So each has its turn as often as any program, and the tests
+    of each of pytest's processes are weighed as a session of their own. Nor do two that compute keep each other's
+    threads spinning (measured: 125 seconds for what takes 20 alone). No daemon loads torch for a job that may never
+    come. And a shell that starts tests in the background has them ignore Ctrl-C, which all programs that they start
+    would inherit.
     """
+    gc.disable()  # until all tests are collected: a third of that time would go to looking for garbage
     signal.signal(signal.SIGINT, signal.default_int_handler)
-    os.environ.setdefault("AXON_PEER_PRIORITY", "low")
+    os.environ.setdefault("AXON_PEER_PRIORITY", "normal")
     os.environ.setdefault("AXON_PEER_STANDBY", "false")
     if hasattr(config, "workerinput"):
         os.environ["OMP_NUM_THREADS"] = "1"  # torch is imported later
         os.setsid()
-        with contextlib.suppress(OSError):  # this kernel does not group by session
-            Path("/proc/self/autogroup").write_text("10", encoding="ascii")
+
+
+def pytest_collection_finish() -> None:
+    """What was loaded until here stays, and is looked at no more."""
+    gc.freeze()
+    gc.enable()
 
 
 @pytest.fixture(autouse=True)

@@ -34,6 +34,8 @@ log = get_logger(__name__)
 
 _MIB = 2**20
 _SPEED_TIMEOUT_S = 60
+SPEED_FILE = "hardware.json"
+"""In the peer's home."""
 _CGROUP = Path("/sys/fs/cgroup")
 
 
@@ -50,7 +52,7 @@ async def look_at_machine(home: Path, limits: LendingLimits) -> MeasuredMachine:
     """Everything that a row says about this machine; measures the speed the first time only (about a second)."""
     machine = await asyncio.to_thread(look, home)
     cores = lent_cores(machine.cores, limits)
-    return with_gflops(machine, await _speed(home / "hardware.json", cores))
+    return with_gflops(machine, await _speed(home / SPEED_FILE, cores))
 
 
 def look(home: Path) -> MeasuredMachine:

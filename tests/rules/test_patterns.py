@@ -13,7 +13,10 @@ PACKAGES = ("axonp2p", "peer_daemon", "tracker", "client_cli")
 def _patterns() -> Iterator[tuple[str, str]]:
     """(place, pattern) of each `msgspec.Meta(pattern=...)`; a name stands for the text that its file gives it."""
     for path in (path for package in PACKAGES for path in (ROOT / package).rglob("*.py")):
-        tree = ast.parse(path.read_text())
+        source = path.read_text()
+        if "pattern" not in source:
+            continue
+        tree = ast.parse(source)
         texts = {
             target.id: node.value.value
             for node in ast.walk(tree)

@@ -61,7 +61,9 @@ def test_every_queue_has_a_bound_or_a_reason() -> None:
     found = {}
     for room in ROOMS:
         for path in sorted((ROOT / room).rglob("*.py")):
-            if lines := unbounded(ast.parse(path.read_text())):
+            text = path.read_text()
+            # Most files need not be parsed: no queue is named in them.
+            if any(name in text for name in ("Queue", "deque")) and (lines := unbounded(ast.parse(text))):
                 found[str(path.relative_to(ROOT))] = lines
     assert not {path: lines for path, lines in found.items() if path not in REVIEWED}, "bound these, or say why not"
     assert set(REVIEWED) <= set(found), "these have no unbounded queue any more"

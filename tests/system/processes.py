@@ -8,11 +8,13 @@ import sys
 import time
 from collections.abc import Sequence
 from pathlib import Path
+from typing import ClassVar
 
+from peer_daemon.lending.hardware import SPEED_FILE
 from tests.laboratory.fork_server import WARM, ForkedProgram, fork_server
 
 START_S = 120
-_LENT = ["--cores", "1", "--memory", "1200"]
+_LENT = ("--cores", "1", "--memory", "1200")
 
 QUIET = {
     # Other tests on this machine are no owner to wait for.
@@ -28,6 +30,9 @@ QUIET = {
 class Processes:
     """Trackers and peers by name. Use it in a `with`: nothing that it started outlives it."""
 
+    _speeds: ClassVar[dict[tuple[str, ...], bytes]] = {}
+    """What the first peer that lent so much measured of this machine, which those after it find in their homes."""
+
     def __init__(self, base: Path, first_tracker: str = "tracker", *, warm: bool = True) -> None:
         """`first_tracker` is started at once; an empty name starts none.
 
@@ -37,6 +42,7 @@ class Processes:
         self._base = base
         self._first = first_tracker
         self._running: dict[str, subprocess.Popen[bytes] | ForkedProgram] = {}
+        self._lent: dict[str, tuple[str, ...]] = {}
         self.trackers: dict[str, str] = {}
         """Their addresses, by name; that of one which was killed stays."""
 
@@ -110,12 +116,20 @@ class Processes:
         """Start one, and wait for nothing. `lent` are options on what it lends, `program` is a daemon and its words."""
         told = [word for address in self.trackers.values() for word in ("--tracker", address)]
         (self._base / name / "ready").unlink(missing_ok=True)  # of one that was killed
+        self._lent[name] = tuple(lent)
+        speed, kept = self._speeds.get(self._lent[name]), self._base / name / SPEED_FILE
+        if speed and not kept.exists():
+            kept.parent.mkdir(mode=0o700, exist_ok=True)
+            kept.write_bytes(speed)
         options = [*told, "--home", str(self._base / name), "--listen", listen, "--name", name, *lent]
         self._start(name, program[0], [*program[1:], "run", *options], inside)
 
     def wait_for_peer(self, name: str) -> None:
         """Until a tracker knows it."""
         self._wait(name, self._base / name / "ready")
+        kept = self._base / name / SPEED_FILE
+        if kept.exists():  # it could be measured
+            self._speeds.setdefault(self._lent[name], kept.read_bytes())
 
     def kill(self, name: str) -> None:
         """SIGKILL, as a machine that loses its power."""

@@ -206,7 +206,7 @@ def test_endless_data_is_named_while_it_runs_and_ctrl_c_ends_it(endless: subproc
             times.append(time.monotonic())
         if len(times) == 2:
             break
-    assert times[1] - times[0] < 7
+    assert times[1] - times[0] < 20  # every five seconds; a busy machine may be late
     endless.send_signal(signal.SIGINT)
-    assert endless.wait(timeout=20) == 130
+    assert endless.wait(timeout=60) == 130
     assert running_below(tmp_path) == []

@@ -260,7 +260,7 @@ def test_a_job_is_paused_and_cancelled_from_another_terminal(processes: Processe
         job = until_there(client)
         until(job, 3)
         assert client.run("pause", job.path.name) == 0, client.said
-        assert program.wait(10) == 130
+        assert program.wait(PATIENCE_S) == 130
     left = job.read()
     assert left.state is JobState.PAUSED
     assert left.round == left.kept_round >= 3

@@ -227,7 +227,7 @@ def test_rubbish_in_the_middle_of_a_lease_ends_it_and_frees_the_slot(swarm):
         await session._line.send_bytes(b"\x00\x00\x00\x02\x81\xa1rubbish")
         with pytest.raises(AxonError):
             await listen(session, PeerMessage, [])
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(60):
             # The slot is free once the worker is gone.
             while not await swarm.a_good_lease_works(unless_busy=True):  # noqa: ASYNC110
                 await asyncio.sleep(0.05)
@@ -300,7 +300,7 @@ def test_a_lease_starts_a_worker_takes_files_signs_receipts_and_leaves_nothing(s
         assert isinstance((await session.receive(PeerMessage))[0], LeaseEnded)
         assert list((swarm.home / "jobs").iterdir()) == []
         await session.close()
-        async with swarm.tracker() as tracker, asyncio.timeout(10):
+        async with swarm.tracker() as tracker, asyncio.timeout(60):
             # The client hands nothing in: the peer does, at the end of the lease.
             while (await balances(tracker, [swarm.row.peer])).receipts == 0:  # noqa: ASYNC110
                 await asyncio.sleep(0.1)
@@ -341,7 +341,7 @@ def test_a_peer_without_bubblewrap_says_so_in_its_row(swarm, tmp_path):
         assert "bare" not in [row.name for row in asyncio.run(swarm.rows())]
     finally:
         bare.terminate()
-        assert bare.wait(20) == 0
+        assert bare.wait(60) == 0
 
 
 # --- the end, last in this file -------------------------------------------------------------------

@@ -41,7 +41,7 @@ from tracker.log.maintenance import check_home
 
 T = TypeVar("T")
 
-START_S = 20
+START_S = 60
 PEERS = [PrivateKey.generate() for _ in range(12)]
 CLIENT = PrivateKey.generate()
 
@@ -279,7 +279,7 @@ async def test_it_ends_well_with_callers_on_the_line(trackers: Trackers, tmp_pat
         await asyncio.gather(*tasks, return_exceptions=True)
     assert code == 0, err
     assert "Traceback" not in err
-    assert time.monotonic() - started < 5
+    assert time.monotonic() - started < 20  # the callers would never go
 
 
 async def test_it_tells_how_it_is(trackers: Trackers, tmp_path: Path):

@@ -11,6 +11,7 @@ import tempfile
 import textwrap
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,7 @@ import pytest
 
 from axonp2p.errors import Unreachable
 from axonp2p.sandbox.child import SandboxedWorker, WorkerEnd, start_worker, why_no_sandbox
-from axonp2p.sandbox.limits import Limits
+from axonp2p.sandbox.limits import Limits, Priority
 from axonp2p.sandbox.messages import BundleReady, Control, Started
 
 PROBE = """\
@@ -55,6 +56,8 @@ class Sandboxed:
 
     def __init__(self, job: Path) -> None:
         self.job = job
+        self.priority: Priority = "normal"
+        """An idle one, as an owner has it who says nothing, would starve next to whatever else this machine does."""
         # pytest's is for its owner alone; a worker of root's is another user.
         job.chmod(0o755)
 
@@ -62,6 +65,7 @@ class Sandboxed:
     async def worker(self, task: str, limits: Limits = LIMITS) -> AsyncIterator[SandboxedWorker]:
         """A worker that runs `task`; nothing of it is left afterwards."""
         (self.job / "probe.py").write_text(PROBE)
+        limits = replace(limits, priority=self.priority)
         worker = await start_worker(self.job, limits, program="probe", python_path=("/job",))
         try:
             await worker.channel.send(limits.start())

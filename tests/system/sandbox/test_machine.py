@@ -85,6 +85,7 @@ async def test_a_job_stays_behind_also_in_a_session_of_its_own(sandboxed: Any) -
         answer("two sessions")
         time.sleep(600)
     """
+    sandboxed.priority = "idle"
     async with sandboxed.worker(task) as worker, asyncio.timeout(60):
         await worker.channel.receive()
         while True:

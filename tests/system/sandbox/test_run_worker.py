@@ -26,7 +26,7 @@ from axonp2p.sandbox.messages import BundleReady, Control, MayTell, Started
 from axonp2p.wire.codec import decode
 from axonp2p.wire.frame import HEADER_LIMIT, pack_frame, split_frame
 
-LIMITS = Limits(cores=1, memory_mb=512, scratch_mb=16, processes=20)
+LIMITS = Limits(cores=1, memory_mb=512, scratch_mb=16, processes=20, priority="normal")
 
 
 @asynccontextmanager

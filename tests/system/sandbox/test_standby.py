@@ -14,7 +14,7 @@ from axonp2p.sandbox.child import SandboxedWorker, start_worker
 from axonp2p.sandbox.limits import Limits
 from axonp2p.sandbox.messages import BundleReady, Control, Started
 
-LIMITS = Limits(cores=2, memory_mb=400, scratch_mb=16, processes=20)
+LIMITS = Limits(cores=2, memory_mb=400, scratch_mb=16, processes=20, priority="normal")
 PROBE = """\
 import json, os, sys, threading
 from axonp2p.sandbox.inside import serve_daemon

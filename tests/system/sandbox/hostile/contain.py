@@ -32,7 +32,7 @@ from tests.system.sandbox.hostile.jobs import ALIVE, HostileJob
 from tests.system.sandbox.hostile.light import inside as light
 from tests.system.sandbox.hostile.light.outside import more_to_attack
 
-LIMITS = Limits(cores=1, memory_mb=200, scratch_mb=16, processes=20, log_bytes=16 * 1024)
+LIMITS = Limits(cores=1, memory_mb=200, scratch_mb=16, processes=20, log_bytes=16 * 1024, priority="normal")
 AT_A_TIME = 3
 _LISTEN_S = 1.0
 _LISTENED = 3000
