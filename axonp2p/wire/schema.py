@@ -15,8 +15,8 @@ import msgspec
 from axonp2p.errors import VersionMismatch
 
 SCHEMAS: Final = {
-    "train": "d2d65525d45b57df",
-    "run": "fe70f9de99755847",
+    "train": "9110d4ba309c43be",
+    "run": "3f31c4c9b610a609",
 }
 """By kind of job."""
 IN_ROWS: Final = "train"
