@@ -17,6 +17,8 @@ class LinkOutbox:
     def __init__(self) -> None:
         self._gone: deque[bytes | memoryview] = deque()
         self._waiting: deque[bytes | memoryview] = deque()
+        self.waiting_bytes = 0
+        """Of all messages that wait."""
         self._first_kept = 0
         """The number of the first message in `_gone`, counted from the first message ever."""
         self._again = 0
@@ -25,6 +27,7 @@ class LinkOutbox:
     def put(self, payload: bytes | memoryview) -> None:
         """One more message, after all others."""
         self._waiting.append(payload)
+        self.waiting_bytes += len(payload)
 
     def next(self) -> tuple[bytes | memoryview, bool] | None:
         """The next message to send, which is then kept until it was received, and whether it goes for the first time.
@@ -34,10 +37,16 @@ class LinkOutbox:
         if not self._waiting:
             return None
         payload = self._waiting.popleft()
+        self.waiting_bytes -= len(payload)
         self._gone.append(payload)
         first_time = not self._again
         self._again -= not first_time
         return payload, first_time
+
+    @property
+    def gone(self) -> int:
+        """How many messages have gone, counted from the first ever: the number of the last that `next` gave."""
+        return self._first_kept + len(self._gone)
 
     def received(self, count: int) -> None:
         """The other side has had the first `count` messages for certain: they need not be kept."""
@@ -50,12 +59,13 @@ class LinkOutbox:
 
         Raises `PeerMisbehaved` when that cannot be: it forgot messages, or claims some that never went out.
         """
-        if not self._first_kept <= count <= self._first_kept + len(self._gone):
+        if not self._first_kept <= count <= self.gone:
             raise PeerMisbehaved(
                 f"it says that it has had {count} messages",
-                cause=f"{self._first_kept} of {self._first_kept + len(self._gone)} were surely received",
+                cause=f"{self._first_kept} of {self.gone} were surely received",
             )
         self.received(count)
         self._again += len(self._gone)
         self._waiting.extendleft(reversed(self._gone))
+        self.waiting_bytes += sum(map(len, self._gone))
         self._gone.clear()
