@@ -15,8 +15,8 @@ import msgspec
 from axonp2p.errors import VersionMismatch
 
 SCHEMAS: Final = {
-    "train": "9110d4ba309c43be",
-    "run": "3f31c4c9b610a609",
+    "train": "b931d9993e73c17c",
+    "run": "a0a070da13be5cb4",
 }
 """By kind of job."""
 IN_ROWS: Final = "train"

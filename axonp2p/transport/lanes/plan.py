@@ -16,8 +16,10 @@ FIRST_PAUSE_S, LONGEST_PAUSE_S = 5.0, 300.0
 """Before another lane is opened after one that could not be, or broke: doubled each time."""
 LOW_WATER = 128 * 1024
 """The kernel wakes the reader once so much of a part is there, or all of it."""
-RECORD_BYTES = 16 * 1024
-"""Of TLS, at most: one is decrypted when all of it is there."""
+OF_BUFFER = 4
+"""... or this part of what the kernel may hold: of a window that is full, the rest would come a round trip later."""
+RECORD_BYTES, RECORD_WIRE_BYTES = 16 * 1024, 16 * 1024 + 22
+"""Of TLS 1.3, at most, and on the wire: one is decrypted when all of it is there."""
 
 LENGTH = struct.Struct(">I")
 
@@ -32,19 +34,20 @@ def part_length(head: bytes | bytearray) -> int:
     return int(length)
 
 
-def worth_waiting(rest: int, decrypted: int) -> tuple[int, int]:
-    """Of a part of which `rest` bytes are missing and `decrypted` lie in TLS: for how many bytes on the socket the
-    reader waits, 0 for none, and how many bytes of the part it reads then.
+def worth_waiting(rest: int, decrypted: int, buffer: int) -> tuple[int, int]:
+    """Of a part of which `rest` bytes are missing and `decrypted` of them lie in TLS: for how many bytes on the socket
+    the reader waits, 0 for none, and how many bytes of the part it reads then. `buffer`: what the kernel may hold.
 
-    TLS makes bytes more, never less: so many will come. The last record that has come may not be whole, and waiting for
-    its end is left to the next time, but for the last bytes of a part.
+    TLS makes bytes more, never less, so that many will come. It waits for whole records, since half of one is of no
+    use, and at a part's end for as many as are certain.
     """
     missing = rest - decrypted
+    records = max(1, min(LOW_WATER, buffer // OF_BUFFER) // RECORD_WIRE_BYTES)
     if missing <= RECORD_BYTES:
         return 0, rest
-    if missing <= LOW_WATER:
+    if missing <= records * RECORD_BYTES:
         return missing, rest
-    return LOW_WATER, decrypted + LOW_WATER - 2 * RECORD_BYTES
+    return records * RECORD_WIRE_BYTES, decrypted + records * RECORD_BYTES
 
 
 class Way(Enum):

@@ -91,7 +91,8 @@ class PartReader:
         part = bytearray(part_length(head))
         rest = memoryview(part)
         while len(rest):
-            least, portion = worth_waiting(len(rest), self._line.pending())
+            buffer = self._line.getsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF)
+            least, portion = worth_waiting(len(rest), self._line.pending(), buffer)
             if least:
                 self._wait(least)
             self._fill(rest[:portion])
