@@ -30,7 +30,7 @@ from axonp2p.table.tracker_lines import TrackerLines
 from axonp2p.transport.address import parse_listen
 from axonp2p.transport.dial_policy import DialPolicy
 from axonp2p.transport.http.http_replies import add_ping
-from axonp2p.transport.lanes.opening import Lanes
+from axonp2p.transport.lanes.opening import BulkLanes
 from axonp2p.transport.relay.choice import RelayChoice
 from axonp2p.transport.relay.server import RelayServer
 from axonp2p.transport.sessions.listener import Listener
@@ -207,7 +207,7 @@ class Peer:
             usual_limits(offer, priority_of(settings)),
             clock,
         )
-        lanes = Lanes(certificate)
+        lanes = BulkLanes(certificate)
         context = LeaseContext(
             self._key,
             clock,

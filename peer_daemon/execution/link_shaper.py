@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Hashable
 
-from axonp2p.transport.lanes.lane import Lane
+from axonp2p.transport.lanes.lane import BulkLane
 from axonp2p.transport.sessions.session import Session
 from peer_daemon.execution.lease_context import LeaseContext
 from peer_daemon.execution.worker_credit import WorkerCredit
@@ -38,7 +38,7 @@ class LeaseLinkShaper:
         session.slow_down(self.hold_back)
         self._context.line.watch(session)
 
-    def lane_opened(self, lane: Lane) -> None:
+    def lane_opened(self, lane: BulkLane) -> None:
         """`LinkShaper`."""
         self._context.line.watch(lane)
 

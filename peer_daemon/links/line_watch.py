@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import math
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Hashable
 from typing import Protocol
 from weakref import WeakSet
 
@@ -21,7 +21,7 @@ WORTH_TELLING = 0.15
 """How large a change is told, as a part of what was said before."""
 
 
-class Counted(Protocol):
+class Counted(Hashable, Protocol):
     """A connection of which the kernel keeps count."""
 
     def tcp_state(self) -> TcpState | None:

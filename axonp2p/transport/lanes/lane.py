@@ -26,7 +26,7 @@ LOOK_S = 5.0
 """How often it is looked whether a lane that takes nothing is dead."""
 
 
-class Lane:
+class BulkLane:
     """What both ends have in common. Made on the loop; `carry` runs on the thread."""
 
     def __init__(self) -> None:
@@ -89,7 +89,7 @@ class Lane:
         self._news.set()
 
 
-class LaneSender(Lane):
+class LaneSender(BulkLane):
     """The end that sends."""
 
     def __init__(self) -> None:
@@ -114,7 +114,7 @@ class LaneSender(Lane):
         return True
 
     def cut(self) -> None:
-        """As `Lane.cut`."""
+        """As `BulkLane.cut`."""
         super().cut()
         self._parts.put(None)
 
@@ -128,7 +128,7 @@ class LaneSender(Lane):
         self._news.set()
 
 
-class LaneReceiver(Lane):
+class LaneReceiver(BulkLane):
     """The end that receives."""
 
     def __init__(self) -> None:
@@ -148,7 +148,7 @@ class LaneReceiver(Lane):
         self._room.release()
 
     def cut(self) -> None:
-        """As `Lane.cut`."""
+        """As `BulkLane.cut`."""
         super().cut()
         self._room.release()
 

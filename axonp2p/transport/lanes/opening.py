@@ -22,7 +22,7 @@ from axonp2p.errors import Busy
 from axonp2p.identity.certificate import Certificate
 from axonp2p.logs import get_logger
 from axonp2p.transport.address import PinnedAddress
-from axonp2p.transport.lanes.lane import Lane
+from axonp2p.transport.lanes.lane import BulkLane
 from axonp2p.transport.lanes.wire import Wire, tune
 from axonp2p.transport.messages import LANE_TOKEN_BYTES
 from axonp2p.transport.sessions.before_tls import PREAMBLE
@@ -41,12 +41,12 @@ ACCEPTED = b"\x01"
 
 @dataclass
 class _Offer:
-    lane: Lane
+    lane: BulkLane
     source: str
     expires: asyncio.TimerHandle
 
 
-class Lanes:
+class BulkLanes:
     """Those of one program. One loop uses it; what its threads touch is under a lock."""
 
     def __init__(self, certificate: Certificate) -> None:
@@ -67,7 +67,7 @@ class Lanes:
 
     # --- the side that is called ---
 
-    def offer(self, lane: Lane, source: str) -> bytes:
+    def offer(self, lane: BulkLane, source: str) -> bytes:
         """A token, by which a caller of that household opens `lane` within `OFFER_S`. Raises `Busy`."""
         self._check_room()
         token = os.urandom(LANE_TOKEN_BYTES)
@@ -142,7 +142,7 @@ class Lanes:
 
     # --- the side that calls ---
 
-    def dial(self, lane: Lane, at: PinnedAddress, token: bytes) -> None:
+    def dial(self, lane: BulkLane, at: PinnedAddress, token: bytes) -> None:
         """Open `lane` there, by the token that its listener gave. Raises `Busy`."""
         self._check_room()
         wire = Wire()

@@ -50,7 +50,7 @@ def worth_waiting(rest: int, decrypted: int, buffer: int) -> tuple[int, int]:
     return records * RECORD_WIRE_BYTES, decrypted + records * RECORD_BYTES
 
 
-class Way(Enum):
+class BulkWay(Enum):
     """Of bulk, in one direction."""
 
     SESSION = auto()
@@ -67,47 +67,47 @@ class SendPlan:
     """Of the side that sends. Times are seconds of one clock that never goes back."""
 
     def __init__(self) -> None:
-        self.way = Way.SESSION
+        self.way = BulkWay.SESSION
         self._not_before = float("-inf")
         self._pause = FIRST_PAUSE_S
         self._idle = False
 
     def opens(self, waiting: int, now: float) -> bool:
         """Whether a lane is to be opened now that so many bytes wait."""
-        if self.way is not Way.SESSION or waiting < WORTH_BYTES or now < self._not_before:
+        if self.way is not BulkWay.SESSION or waiting < WORTH_BYTES or now < self._not_before:
             return False
-        self.way = Way.OPENING
+        self.way = BulkWay.OPENING
         return True
 
     def opened(self) -> bool:
         """The lane is there; whether it is still of use."""
-        if self.way is not Way.OPENING:
+        if self.way is not BulkWay.OPENING:
             return False
-        self.way = Way.READY
+        self.way = BulkWay.READY
         return True
 
     def begun(self) -> None:
         """The other side was told that parts come on the lane now."""
-        self.way = Way.LANE
+        self.way = BulkWay.LANE
 
     def failed(self, now: float) -> bool:
         """The lane could not be opened, or broke. Whether parts were on it, so that the other side has to be asked."""
-        if self.way in (Way.OPENING, Way.READY):
-            self.way = Way.SESSION
+        if self.way in (BulkWay.OPENING, BulkWay.READY):
+            self.way = BulkWay.SESSION
             self._rest(now)
             return False
         return self._leave()
 
     def idle(self) -> bool:
         """Nothing was sent for long. Whether the lane is to be left for that."""
-        self._idle = self.way is Way.LANE
+        self._idle = self.way is BulkWay.LANE
         return self._leave()
 
     def ended(self, now: float) -> bool:
         """The other side says how much it has had, and listens to the session again; whether it was on a lane."""
-        if self.way not in (Way.LANE, Way.LEAVING):
+        if self.way not in (BulkWay.LANE, BulkWay.LEAVING):
             return False
-        self.way = Way.SESSION
+        self.way = BulkWay.SESSION
         if self._idle:
             self._idle, self._pause = False, FIRST_PAUSE_S
         else:
@@ -115,9 +115,9 @@ class SendPlan:
         return True
 
     def _leave(self) -> bool:
-        if self.way is not Way.LANE:
+        if self.way is not BulkWay.LANE:
             return False
-        self.way = Way.LEAVING
+        self.way = BulkWay.LEAVING
         return True
 
     def _rest(self, now: float) -> None:

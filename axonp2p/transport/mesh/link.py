@@ -15,8 +15,9 @@ from axonp2p.logs import get_logger
 from axonp2p.supervision import cancel_and_wait, in_background
 from axonp2p.transport.flow.in_time import in_time
 from axonp2p.transport.flow.rate_limit import RateLimit
-from axonp2p.transport.lanes.lane import Lane
-from axonp2p.transport.lanes.opening import Lanes
+from axonp2p.transport.flow.window import BULK_BYTES
+from axonp2p.transport.lanes.lane import BulkLane
+from axonp2p.transport.lanes.opening import BulkLanes
 from axonp2p.transport.mesh.link_lanes import LinkLanes
 from axonp2p.transport.mesh.outbox import LinkOutbox
 from axonp2p.transport.messages import Carry, LaneWord
@@ -69,7 +70,7 @@ class LinkShaper(Protocol):
         """A link uses that session from now on."""
         ...
 
-    def lane_opened(self, lane: Lane) -> None:
+    def lane_opened(self, lane: BulkLane) -> None:
         """A link uses that lane from now on."""
         ...
 
@@ -106,7 +107,7 @@ class Link:
         deliver: Callable[[int, memoryview], Awaitable[None]],
         link_shaper: LinkShaper,
         beside: LinkCompanion | None = None,
-        lanes: Lanes | None = None,
+        lanes: BulkLanes | None = None,
     ) -> None:
         self.member = member
         self.wanted = asyncio.Event()
@@ -236,8 +237,8 @@ class Link:
         self._news.set()
 
     async def _send(self, session: Session, lanes: LinkLanes | None, received: int) -> None:
+        # Of what went on the session: how many frames of all kinds had gone by then, and its number.
         gone: deque[tuple[int, int]] = deque()
-        """Of what went on the session: how many frames of all kinds had gone by then, and its number."""
         while self._session is session:
             self._news.clear()
             if lanes is not None and not await self._lanes_allow(session, lanes):
@@ -258,8 +259,6 @@ class Link:
                     received = max(received, gone.popleft()[1])
             else:
                 await lanes.send(payload)  # where it cannot, the other side says what it has had, and it goes again
-            if lanes is not None:
-                received = max(received, lanes.took)
             self._outbox.received(received)
 
     async def _lanes_allow(self, session: Session, lanes: LinkLanes) -> bool:
@@ -270,10 +269,11 @@ class Link:
             except PeerMisbehaved as error:
                 session.end(error)
                 return False
-        if lanes.leaving:
+        self._outbox.received(lanes.took)
+        await lanes.look(self._outbox.waiting_bytes)
+        if lanes.leaving or (not lanes.by_session and self._outbox.kept_bytes > BULK_BYTES):
             await self._news.wait()
             return False
-        await lanes.look(self._outbox.waiting_bytes)
         return True
 
     async def _until_news(self, lanes: LinkLanes | None) -> None:

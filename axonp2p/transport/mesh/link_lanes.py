@@ -13,9 +13,9 @@ from typing import Protocol
 from axonp2p.errors import Busy, MalformedMessage, Unreachable
 from axonp2p.logs import get_logger
 from axonp2p.supervision import in_background
-from axonp2p.transport.lanes.lane import Lane, LaneReceiver, LaneSender
-from axonp2p.transport.lanes.opening import OFFER_S, Lanes
-from axonp2p.transport.lanes.plan import FIRST_PAUSE_S, IDLE_S, SendPlan, Way
+from axonp2p.transport.lanes.lane import BulkLane, LaneReceiver, LaneSender
+from axonp2p.transport.lanes.opening import OFFER_S, BulkLanes
+from axonp2p.transport.lanes.plan import FIRST_PAUSE_S, IDLE_S, BulkWay, SendPlan
 from axonp2p.transport.messages import (
     AskLane,
     LaneBegins,
@@ -40,7 +40,7 @@ OFFERED_AGAIN_S = FIRST_PAUSE_S - 1
 class LaneShaper(Protocol):
     """What of `link.LinkShaper` lanes need."""
 
-    def lane_opened(self, lane: Lane) -> None:
+    def lane_opened(self, lane: BulkLane) -> None:
         """A link uses that lane from now on."""
         ...
 
@@ -54,7 +54,7 @@ class LinkLanes:
 
     def __init__(
         self,
-        lanes: Lanes,
+        lanes: BulkLanes,
         session: Session,
         shaper: LaneShaper,
         deliver: Callable[[memoryview], Awaitable[bool]],
@@ -90,17 +90,17 @@ class LinkLanes:
     @property
     def by_session(self) -> bool:
         """Whether the next message goes on the session."""
-        return self._had is None and self._plan.way in (Way.SESSION, Way.OPENING, Way.READY)
+        return self._had is None and self._plan.way in (BulkWay.SESSION, BulkWay.OPENING, BulkWay.READY)
 
     @property
     def leaving(self) -> bool:
         """Whether nothing goes until the other side has said what it has had."""
-        return self._plan.way is Way.LEAVING
+        return self._plan.way is BulkWay.LEAVING
 
     @property
     def idle_s(self) -> float | None:
         """After so many seconds without anything to send `leave_idle` is due; None: never."""
-        return IDLE_S if self._plan.way is Way.LANE else None
+        return IDLE_S if self._plan.way is BulkWay.LANE else None
 
     def other_side_had(self) -> int | None:
         """After a lane: how many messages the other side has had; None when it has not just said so."""
@@ -109,10 +109,9 @@ class LinkLanes:
 
     async def look(self, waiting: int) -> None:
         """So many bytes wait: open a lane if they are worth one, or begin on the one that is there."""
-        if self._plan.way is Way.READY:
+        if self._plan.way is BulkWay.READY:
+            self._plan.begun()  # first: the answer may be here before the word has left this side for good
             await self._session.send(LaneBegins(token=self._sending_token), bulk=True)
-            if self._plan.way is Way.READY:
-                self._plan.begun()
         elif (self._session.lanes_to or self._session.lanes_from) and self._plan.opens(waiting, _now()):
             if self._session.lanes_to is not None:
                 await self._session.send(AskLane())
@@ -122,7 +121,7 @@ class LinkLanes:
 
     async def send(self, payload: bytes | memoryview) -> None:
         """One message on the lane. Where it breaks, `other_side_had` says in a while what has to go again."""
-        if self._plan.way is Way.LANE and self._sender is not None and not await self._sender.send(payload):
+        if self._plan.way is BulkWay.LANE and self._sender is not None and not await self._sender.send(payload):
             await self._leave_broken()
 
     async def leave_idle(self) -> None:
@@ -143,6 +142,7 @@ class LinkLanes:
                 self._begins(token)
             case LaneTook(received=received):
                 self.took = max(self.took, received)
+                self._stir()
             case LaneLeft():
                 if self._receiver is not None and self.brings:
                     self._receiver.cut()
@@ -193,7 +193,7 @@ class LinkLanes:
             return
         lane: LaneSender | LaneReceiver
         if caller_sends:
-            if self._plan.way is not Way.OPENING or self._sender is not None:
+            if self._plan.way is not BulkWay.OPENING or self._sender is not None:
                 return
             lane = self._sender = LaneSender()
             self._sending_token = token
@@ -223,7 +223,7 @@ class LinkLanes:
 
     async def _not_offered(self) -> None:
         await asyncio.sleep(OFFER_S)
-        if self._plan.way is Way.OPENING and self._sender is None:
+        if self._plan.way is BulkWay.OPENING and self._sender is None:
             self._plan.failed(_now())
 
     # --- the end of what we send on ---
@@ -269,6 +269,7 @@ class LinkLanes:
     async def _deliver_all(self, lane: LaneReceiver) -> bool:
         """Whether the session is still there after the lane's end."""
         untold = 0
+        await self._tell_took()  # of what came on the session: else it would count in the window of the lane
         while (part := await lane.receive()) is not None:
             if not await self._deliver(part):
                 lane.cut()
@@ -279,12 +280,15 @@ class LinkLanes:
             untold += len(part)
             if untold >= TELL_BYTES and not self._session.closed:
                 untold = 0
-                with suppress(Unreachable):
-                    await self._session.send(LaneTook(received=self._received()))
+                await self._tell_took()
         if lane.failure is not None:
             log.info("lane closed", called=self._session.called, reason=lane.failure.message)
             self._session.end(lane.failure)
         return lane.failure is None
+
+    async def _tell_took(self) -> None:
+        with suppress(Unreachable):
+            await self._session.send(LaneTook(received=self._received()))
 
 
 def _now() -> float:

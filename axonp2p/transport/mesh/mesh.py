@@ -28,7 +28,7 @@ from axonp2p.identity.peer_id import PeerId
 from axonp2p.logs import get_logger
 from axonp2p.supervision import in_background, one_look
 from axonp2p.transport.dial_policy import DialPolicy
-from axonp2p.transport.lanes.opening import Lanes
+from axonp2p.transport.lanes.opening import BulkLanes
 from axonp2p.transport.mesh.link import Link, LinkCompanion, LinkShaper, MeshMember
 from axonp2p.transport.messages import JoinMesh, LinkReply, MeshJoined, Refusal, error_of
 from axonp2p.transport.sessions.dialer import dial
@@ -94,7 +94,7 @@ class Mesh:
         *,
         patience: MeshPatience = MeshPatience(),
         policy: DialPolicy,
-        lanes: Lanes | None = None,
+        lanes: BulkLanes | None = None,
     ) -> None:
         """`lanes`: of the whole program, for bulk; without them all goes by sessions.
 

@@ -19,6 +19,8 @@ class LinkOutbox:
         self._waiting: deque[bytes | memoryview] = deque()
         self.waiting_bytes = 0
         """Of all messages that wait."""
+        self.kept_bytes = 0
+        """Of all messages that went and may have to go again."""
         self._first_kept = 0
         """The number of the first message in `_gone`, counted from the first message ever."""
         self._again = 0
@@ -39,6 +41,7 @@ class LinkOutbox:
         payload = self._waiting.popleft()
         self.waiting_bytes -= len(payload)
         self._gone.append(payload)
+        self.kept_bytes += len(payload)
         first_time = not self._again
         self._again -= not first_time
         return payload, first_time
@@ -51,7 +54,7 @@ class LinkOutbox:
     def received(self, count: int) -> None:
         """The other side has had the first `count` messages for certain: they need not be kept."""
         while self._gone and self._first_kept < count:
-            self._gone.popleft()
+            self.kept_bytes -= len(self._gone.popleft())
             self._first_kept += 1
 
     def resume(self, count: int) -> None:
@@ -67,5 +70,6 @@ class LinkOutbox:
         self.received(count)
         self._again += len(self._gone)
         self._waiting.extendleft(reversed(self._gone))
-        self.waiting_bytes += sum(map(len, self._gone))
+        self.waiting_bytes += self.kept_bytes
+        self.kept_bytes = 0
         self._gone.clear()

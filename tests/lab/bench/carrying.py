@@ -26,8 +26,8 @@ from axonp2p.sandbox.channel import WorkerChannel
 from axonp2p.sandbox.inside import Inside
 from axonp2p.sandbox.messages import FromMember, MayTell, ToMember
 from axonp2p.transport.dial_policy import DialPolicy
-from axonp2p.transport.lanes.lane import Lane
-from axonp2p.transport.lanes.opening import Lanes
+from axonp2p.transport.lanes.lane import BulkLane
+from axonp2p.transport.lanes.opening import BulkLanes
 from axonp2p.transport.mesh.link import MeshMember
 from axonp2p.transport.mesh.mesh import Mesh
 from axonp2p.transport.messages import JoinMesh
@@ -59,7 +59,7 @@ class Daemon:
         app = web.Application()
         self.listener = Listener(self._key, certificate, app)
         self.listener.serve_sessions(app, self._serve)
-        own = Lanes(certificate) if lanes else None
+        own = BulkLanes(certificate) if lanes else None
         if own is not None:
             self.listener.take_lanes(own)
         self.mesh = Mesh(
@@ -127,7 +127,7 @@ class Daemon:
     def opened(self, session: Session) -> None:
         """Nobody counts."""
 
-    def lane_opened(self, lane: Lane) -> None:
+    def lane_opened(self, lane: BulkLane) -> None:
         """Nobody counts."""
 
     def hold_back(self, count: int) -> float:

@@ -27,7 +27,7 @@ from axonp2p.sandbox.inside import Inside
 from axonp2p.sandbox.log import BoundedLog
 from axonp2p.sandbox.messages import MayTell
 from axonp2p.transport.dial_policy import DialPolicy
-from axonp2p.transport.lanes.opening import Lanes
+from axonp2p.transport.lanes.opening import BulkLanes
 from axonp2p.transport.sessions.dialer import dial
 from axonp2p.transport.sessions.listener import Listener
 from axonp2p.transport.sessions.session import Session
@@ -174,7 +174,7 @@ class OnePeer:
             upload=InTurn(self.upload_limit),
             download=SendPace(0),
             line=LineWatch(0, 0),
-            lanes=Lanes(certificate),
+            lanes=BulkLanes(certificate),
             kept=KeptBundles(self.folder / "jobs"),
             wheels=WheelCache(self.folder / "wheels", WheelPolicy("any"), 2**31),
             start_worker=self._start_worker,

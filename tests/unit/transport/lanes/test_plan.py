@@ -15,8 +15,8 @@ from axonp2p.transport.lanes.plan import (
     RECORD_BYTES,
     RECORD_WIRE_BYTES,
     WORTH_BYTES,
+    BulkWay,
     SendPlan,
-    Way,
     part_length,
     worth_waiting,
 )
@@ -28,17 +28,17 @@ def test_a_lane_is_opened_once_enough_waits_and_used_once_it_is_there():
     assert not plan.opens(WORTH_BYTES - 1, 0.0)
     assert plan.opens(WORTH_BYTES, 0.0)
     assert not plan.opens(WORTH_BYTES, 0.0)  # it is being opened
-    assert plan.way is Way.OPENING
+    assert plan.way is BulkWay.OPENING
     assert plan.opened()
     plan.begun()
-    assert plan.way is Way.LANE
+    assert plan.way is BulkWay.LANE
     assert not plan.opened()
 
 
 def test_after_an_idle_lane_the_next_comes_at_once():
     plan = on_a_lane(SendPlan(), 0.0)
     assert plan.idle()
-    assert plan.way is Way.LEAVING
+    assert plan.way is BulkWay.LEAVING
     assert not plan.opens(WORTH_BYTES, 1.0)
     assert plan.ended(1.0)
     assert plan.opens(WORTH_BYTES, 1.0)
@@ -59,7 +59,7 @@ def test_a_lane_that_could_not_be_opened_leaves_everything_on_the_session():
     plan = SendPlan()
     assert plan.opens(WORTH_BYTES, 0.0)
     assert not plan.failed(0.0)
-    assert plan.way is Way.SESSION
+    assert plan.way is BulkWay.SESSION
     assert not plan.opens(WORTH_BYTES, FIRST_PAUSE_S - 0.1)
     assert plan.opens(WORTH_BYTES, FIRST_PAUSE_S)
 

@@ -11,10 +11,11 @@ import pytest
 from axonp2p.identity.keys import PrivateKey
 from axonp2p.transport.address import PinnedAddress
 from axonp2p.transport.dial_policy import DialPolicy
+from axonp2p.transport.flow.window import BULK_BYTES
 from axonp2p.transport.lanes import lane as lane_room
 from axonp2p.transport.lanes import plan
-from axonp2p.transport.lanes.lane import Lane, LaneReceiver, LaneSender
-from axonp2p.transport.lanes.opening import Lanes
+from axonp2p.transport.lanes.lane import BulkLane, LaneReceiver, LaneSender
+from axonp2p.transport.lanes.opening import BulkLanes
 from axonp2p.transport.lanes.plan import WORTH_BYTES
 from axonp2p.transport.mesh import link_lanes
 from axonp2p.transport.mesh.link import MeshMember
@@ -45,7 +46,7 @@ class Member:
         self.rank = rank
         self.key = PrivateKey.generate()
         self.heard: asyncio.Queue[bytes] = asyncio.Queue()
-        self.on_lanes: asyncio.Queue[Lane] = asyncio.Queue()
+        self.on_lanes: asyncio.Queue[BulkLane] = asyncio.Queue()
         self.sessions: list[Session] = []
         self.turns: list[int] = []
         self.took_turn = asyncio.Event()
@@ -56,7 +57,7 @@ class Member:
 
     async def listen(self, hosts) -> MeshMember:
         host = await hosts.start(self.serve, key=self.key)
-        self.lanes = Lanes(host.certificate)
+        self.lanes = BulkLanes(host.certificate)
         host.listener.take_lanes(self.lanes)
         self.mesh = Mesh(
             self.key, RESERVATION, self.deliver, self.lost, self, patience=MeshPatience(), policy=HERE, lanes=self.lanes
@@ -85,7 +86,7 @@ class Member:
     def opened(self, session: Session) -> None:
         self.sessions.append(session)
 
-    def lane_opened(self, lane: Lane) -> None:
+    def lane_opened(self, lane: BulkLane) -> None:
         self.on_lanes.put_nowait(lane)
 
     def hold_back(self, count: int) -> float:
@@ -249,8 +250,10 @@ async def test_a_receiver_that_stands_still_holds_up_its_sender_and_stays_a_memb
     while len(one.turns) < 12:
         one.took_turn.clear()
         await one.took_turn.wait()
+    assert one.mesh._links[1]._outbox.kept_bytes <= BULK_BYTES + PART
     for session in one.sessions:  # what its worker does not take lies in the kernel, and words pass
         await session.send(LaneTook(received=0))
+    assert len(one.turns) <= 8 + BULK_BYTES // PART + 8
     other.open.set()
     await other.hears(*range(8, 300))
     assert len(other.sessions) == 1
@@ -287,12 +290,12 @@ async def hostile(hosts) -> AsyncIterator[tuple[Member, Stranger, Host]]:
 
 async def opened(host: Host, token: bytes) -> LaneSender | None:
     """A lane to it, by that token; None where it is not opened."""
-    lanes, lane = Lanes(host.certificate), LaneSender()
+    lanes, lane = BulkLanes(host.certificate), LaneSender()
     lanes.dial(lane, PinnedAddress("127.0.0.1", host.listener.port, host.certificate.fingerprint), token)
     return lane if await lane.opened else None
 
 
-async def ends(lane: Lane) -> None:
+async def ends(lane: BulkLane) -> None:
     while not lane.over:
         lane._news.clear()
         await lane._news.wait()
@@ -392,6 +395,6 @@ async def test_a_lane_that_was_opened_and_never_begins_ends_with_the_session(hos
     await ends(lane)
 
 
-def until_none(lanes: Lanes) -> None:
+def until_none(lanes: BulkLanes) -> None:
     while len(lanes):
         os.sched_yield()
