@@ -85,7 +85,8 @@ class BulkLanes:
     def awaits(self, source: str) -> bool:
         """Whether a caller of that household may bring a lane now."""
         with self._lock:
-            return self._calling[source] < sum(offer.source == source for offer in self._offers.values())
+            offers = sum(offer.source == source for offer in self._offers.values())
+            return self._threads < MOST_LANES and self._calling[source] < offers
 
     def take(self, line: socket.socket, source: str, over: Callable[[], None]) -> Callable[[], None]:
         """Serve a connection whose preamble has come, on a thread; gives what cuts it.
@@ -96,7 +97,12 @@ class BulkLanes:
         loop = asyncio.get_running_loop()
         with self._lock:
             self._calling[source] += 1
-        self._start(partial(self._serve, wire, line, source), partial(loop.call_soon_threadsafe, over))
+        try:
+            self._start(partial(self._serve, wire, line, source), partial(loop.call_soon_threadsafe, over))
+        except Busy:
+            line.close()
+            self._called_no_more(source)
+            loop.call_soon(over)
         return wire.cut
 
     def _serve(self, wire: Wire, plain: socket.socket, source: str) -> None:
@@ -106,15 +112,18 @@ class BulkLanes:
                 line = self._shaken(wire, plain)
                 offer = self._taken(_exactly(line, LANE_TOKEN_BYTES))
             finally:
-                with self._lock:
-                    self._calling[source] -= 1
-                    self._calling += Counter()  # without those that are 0
+                self._called_no_more(source)
             if offer is not None:
                 offer.lane.carry(wire, partial(self._accepted, line))
         except OSError as error:
             log.debug("lane not opened", reason=str(error))
         finally:
             wire.close()
+
+    def _called_no_more(self, source: str) -> None:
+        with self._lock:
+            self._calling[source] -= 1
+            self._calling += Counter()  # without those that are 0
 
     def _shaken(self, wire: Wire, plain: socket.socket) -> ssl.SSLSocket:
         plain.settimeout(HANDSHAKE_S)
@@ -168,7 +177,12 @@ class BulkLanes:
 
         with self._lock:
             self._threads += 1
-        threading.Thread(target=work, name="lane", daemon=True).start()
+        try:
+            threading.Thread(target=work, name="lane", daemon=True).start()
+        except RuntimeError as error:
+            with self._lock:
+                self._threads -= 1
+            raise Busy("this machine starts no more threads") from error
 
 
 def _called(wire: Wire, at: PinnedAddress, token: bytes) -> ssl.SSLSocket:

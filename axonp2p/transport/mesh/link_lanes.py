@@ -218,6 +218,7 @@ class LinkLanes:
             self._plan.failed(_now())
             self._drop_sender()
         else:
+            log.debug("lane opened", to=self._session.called)
             self._shaper.lane_opened(lane)
             self._stir()
 

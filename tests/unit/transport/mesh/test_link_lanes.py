@@ -13,7 +13,7 @@ from axonp2p.transport.address import PinnedAddress
 from axonp2p.transport.dial_policy import DialPolicy
 from axonp2p.transport.flow.window import BULK_BYTES
 from axonp2p.transport.lanes import lane as lane_room
-from axonp2p.transport.lanes import plan
+from axonp2p.transport.lanes import opening, plan
 from axonp2p.transport.lanes.lane import BulkLane, LaneReceiver, LaneSender
 from axonp2p.transport.lanes.opening import BulkLanes
 from axonp2p.transport.lanes.plan import WORTH_BYTES
@@ -51,6 +51,7 @@ class Member:
         self.turns: list[int] = []
         self.took_turn = asyncio.Event()
         self.held_back: list[int] = []
+        self.holds_back_s = 0.0
         self.may_go, self.open = asyncio.Event(), asyncio.Event()
         self.may_go.set()
         self.open.set()
@@ -91,7 +92,7 @@ class Member:
 
     def hold_back(self, count: int) -> float:
         self.held_back.append(count)
-        return 0.0
+        return self.holds_back_s
 
     async def serve(self, session: Session) -> None:
         await session.receive(JoinMesh)
@@ -240,6 +241,32 @@ async def test_nothing_goes_on_a_lane_before_its_turn(pair):
     await other.hears(*range(8, 20))
 
 
+@pytest.mark.parametrize("up", [True, False])
+async def test_without_room_for_lanes_all_goes_on_the_session(pair, up, monkeypatch):
+    monkeypatch.setattr(opening, "MOST_LANES", 0)
+    sender, receiver = pair if up else pair[::-1]
+    send(sender, receiver, *range(20))
+    await receiver.hears(*range(20))
+    assert sender.on_lanes.empty()
+    assert not len(sender.lanes)
+    assert not len(receiver.lanes)
+
+
+async def test_the_owners_limit_holds_back_what_comes_on_a_lane(pair):
+    one, other = pair
+    send(one, other, *range(8))
+    await other.hears(*range(8))
+    await lane_between(one, other)
+    other.holds_back_s = 3600.0
+    send(one, other, *range(8, 40))
+    await other.hears(8)
+    while len(one.turns) < 10:
+        one.took_turn.clear()
+        await one.took_turn.wait()
+    assert other.heard.empty()
+    assert len(one.turns) <= 8 + BULK_BYTES // PART + 4
+
+
 async def test_a_receiver_that_stands_still_holds_up_its_sender_and_stays_a_member(pair):
     one, other = pair
     send(one, other, *range(8))
@@ -288,7 +315,7 @@ async def hostile(hosts) -> AsyncIterator[tuple[Member, Stranger, Host]]:
     await honest.mesh.close()
 
 
-async def opened(host: Host, token: bytes) -> LaneSender | None:
+async def lane_to(host: Host, token: bytes) -> LaneSender | None:
     """A lane to it, by that token; None where it is not opened."""
     lanes, lane = BulkLanes(host.certificate), LaneSender()
     lanes.dial(lane, PinnedAddress("127.0.0.1", host.listener.port, host.certificate.fingerprint), token)
@@ -303,13 +330,13 @@ async def ends(lane: BulkLane) -> None:
 
 async def test_a_token_opens_one_lane_and_another_none(hostile):
     honest, stranger, host = hostile
-    assert await opened(host, bytes(32)) is None  # nothing was offered: not even TLS is answered
+    assert await lane_to(host, bytes(32)) is None  # nothing was offered: not even TLS is answered
     await stranger.session.send(AskLane())
     offer = await stranger.hears(LaneOffer)
-    assert await opened(host, bytes(32)) is None
-    lane = await opened(host, offer.token)
+    assert await lane_to(host, bytes(32)) is None
+    lane = await lane_to(host, offer.token)
     assert lane is not None
-    assert await opened(host, offer.token) is None
+    assert await lane_to(host, offer.token) is None
     await stranger.session.send(LaneBegins(token=offer.token), bulk=True)
     assert await lane.send(part(5))
     await honest.hears(5)
@@ -322,8 +349,8 @@ async def test_the_lane_of_a_token_that_was_replaced_is_not_opened(hostile):
     first = await stranger.hears(LaneOffer)
     await stranger.session.send(AskLane())
     second = await stranger.hears(LaneOffer)
-    assert await opened(host, first.token) is None
-    assert await opened(host, second.token) is not None
+    assert await lane_to(host, first.token) is None
+    assert await lane_to(host, second.token) is not None
 
 
 async def test_a_lane_that_begins_and_is_not_there_has_ended(hostile):
@@ -339,7 +366,7 @@ async def test_a_part_that_is_empty_or_too_long_ends_the_session(hostile, head, 
     honest, stranger, host = hostile
     await stranger.session.send(AskLane())
     offer = await stranger.hears(LaneOffer)
-    lane = await opened(host, offer.token)
+    lane = await lane_to(host, offer.token)
     assert lane is not None
     await stranger.session.send(LaneBegins(token=offer.token), bulk=True)
     monkeypatch.setattr(lane_room, "write_part", lambda line, raw: line.sendall(raw))
@@ -354,7 +381,7 @@ async def test_half_a_part_is_nobodys_and_the_rest_comes_on_the_session(hostile)
     honest, stranger, host = hostile
     await stranger.session.send(AskLane())
     offer = await stranger.hears(LaneOffer)
-    lane = await opened(host, offer.token)
+    lane = await lane_to(host, offer.token)
     assert lane is not None
     await stranger.session.send(LaneBegins(token=offer.token), bulk=True)
     assert await lane.send(part(1))
@@ -369,7 +396,7 @@ async def test_bulk_on_the_session_while_a_lane_brings_it_ends_the_session(hosti
     honest, stranger, host = hostile
     await stranger.session.send(AskLane())
     offer = await stranger.hears(LaneOffer)
-    assert await opened(host, offer.token) is not None
+    assert await lane_to(host, offer.token) is not None
     await stranger.session.send(LaneBegins(token=offer.token), bulk=True)
     await stranger.session.send(Carry(), part(1), bulk=True)
     await stranger.session.ended.wait()
@@ -386,7 +413,7 @@ async def test_a_lane_that_was_opened_and_never_begins_ends_with_the_session(hos
     honest, stranger, host = hostile
     await stranger.session.send(AskLane())
     offer = await stranger.hears(LaneOffer)
-    lane = await opened(host, offer.token)
+    lane = await lane_to(host, offer.token)
     assert lane is not None
     assert len(honest.lanes) == 1
     await stranger.session.close()
