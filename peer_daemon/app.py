@@ -30,6 +30,7 @@ from axonp2p.table.tracker_lines import TrackerLines
 from axonp2p.transport.address import parse_listen
 from axonp2p.transport.dial_policy import DialPolicy
 from axonp2p.transport.http.http_replies import add_ping
+from axonp2p.transport.lanes.opening import BulkLanes
 from axonp2p.transport.relay.choice import RelayChoice
 from axonp2p.transport.relay.server import RelayServer
 from axonp2p.transport.sessions.listener import Listener
@@ -206,6 +207,7 @@ class Peer:
             usual_limits(offer, priority_of(settings)),
             clock,
         )
+        lanes = BulkLanes(certificate)
         context = LeaseContext(
             self._key,
             clock,
@@ -216,6 +218,7 @@ class Peer:
             upload=InTurn(upload),
             download=SendPace(download),
             line=LineWatch(upload, download),
+            lanes=lanes,
             kept=KeptBundles(self._home / "jobs", settings.disk_mb * 2**20),
             wheels=open_wheels(self._home, settings),
             start_worker=self._standby,
@@ -230,6 +233,7 @@ class Peer:
         DialBackDoor(clock).add_to(app)
         self._listener = Listener(self._key, certificate, app)
         self._listener.serve_sessions(app, self._door.serve)
+        self._listener.take_lanes(lanes)
         if settings.relay:
             self._relay = self._door.relay = RelayServer(self._relay_limits, clock)
             app.middlewares.append(self._relay.connects)

@@ -29,8 +29,8 @@ class BlobFile(Message, frozen=True):
     """Relative, with forward slashes."""
     size: Annotated[int, msgspec.Meta(ge=0, le=2**40)]
     """Bytes."""
-    hashes: Annotated[bytes, msgspec.Meta(max_length=MOST_PIECES * HASH_BYTES)]
-    """SHA-256 of every piece of 256 KiB (the last may be shorter), one after the other."""
+    blake3: Annotated[bytes, msgspec.Meta(max_length=MOST_PIECES * HASH_BYTES)]
+    """BLAKE3 of every piece of 256 KiB (the last may be shorter), one after the other."""
 
 
 class Manifest(Message, frozen=True):
@@ -55,10 +55,10 @@ class Blob:
     def __init__(self, manifest: Manifest) -> None:
         """Raises `MalformedMessage` for a file whose hashes are too many or few, `MessageTooLarge` over the limit."""
         for file in manifest.files:
-            if len(file.hashes) != piece_count(file.size) * HASH_BYTES:
+            if len(file.blake3) != piece_count(file.size) * HASH_BYTES:
                 raise MalformedMessage(f"{file.path!r} does not have as many hashes as pieces")
         self.files = list(manifest.files)
-        self._books = [PieceBook(file.hashes) for file in manifest.files]
+        self._books = [PieceBook(file.blake3) for file in manifest.files]
         self._ends = list(accumulate(piece_count(file.size) for file in manifest.files))
         if self.count > MOST_PIECES:
             raise MessageTooLarge(f"a bundle of {self.count} pieces; at most {MOST_PIECES}")

@@ -1,8 +1,11 @@
 """Content in pieces: how it is cut, and what its pieces must hash to. Pure.
 
-Content's name is the SHA-256 of the SHA-256s of its pieces, a hash tree of one level (Merkle, "A Digital Signature
+Content's name is the SHA-256 of the BLAKE3s of its pieces, a hash tree of one level (Merkle, "A Digital Signature
 Based on a Conventional Encryption Function", 1987). So who knows only the name can check the list of hashes by it, and
 then every piece by itself: pieces come from several members at once, and a wrong one is known before the rest is there.
+
+Names, which are signed and written into the ledger, are SHA-256. What travels in megabytes is checked by BLAKE3, which
+takes a third of the time on processors with SHA instructions, and a tenth on others.
 """
 
 from __future__ import annotations
@@ -10,10 +13,12 @@ from __future__ import annotations
 import hashlib
 from dataclasses import dataclass
 
+from blake3 import blake3
+
 PIECE_BYTES = 256 * 1024
 HASH_BYTES = 32
 _ZEROS = bytes(PIECE_BYTES)
-_HASH_OF_ZEROS = hashlib.sha256(_ZEROS).digest()
+_HASH_OF_ZEROS = blake3(_ZEROS).digest()
 _GLANCE = 64
 """Bytes to look at first: nearly all pieces that are not of zeros show it there."""
 
@@ -28,7 +33,7 @@ class PieceBook:
     """What the pieces of some content must hash to."""
 
     hashes: bytes
-    """SHA-256 of every piece, one after the other."""
+    """BLAKE3 of every piece, one after the other."""
 
     @property
     def name(self) -> bytes:
@@ -37,7 +42,7 @@ class PieceBook:
 
     def fits(self, number: int, piece: bytes | memoryview) -> bool:
         """Whether these bytes are that piece."""
-        return hashlib.sha256(piece).digest() == self.hashes[number * HASH_BYTES : (number + 1) * HASH_BYTES]
+        return blake3(piece).digest() == self.hashes[number * HASH_BYTES : (number + 1) * HASH_BYTES]
 
     def of_zeros(self) -> set[int]:
         """Numbers of full pieces that are nothing but zeros: nobody needs to send these."""
@@ -46,11 +51,11 @@ class PieceBook:
 
 
 class PieceHasher:
-    """Makes the book of content whose bytes come in portions of any size, at the pace of one SHA-256 over them."""
+    """Makes the book of content whose bytes come in portions of any size, at the pace of one BLAKE3 over them."""
 
     def __init__(self) -> None:
         self._hashes = bytearray()
-        self._piece = hashlib.sha256()
+        self._piece = blake3()
         self._room = PIECE_BYTES
 
     def update(self, data: bytes | memoryview) -> None:
@@ -62,7 +67,7 @@ class PieceHasher:
             self._room -= len(portion)
             if not self._room:
                 self._hashes += self._piece.digest()
-                self._piece, self._room = hashlib.sha256(), PIECE_BYTES
+                self._piece, self._room = blake3(), PIECE_BYTES
 
     def digest(self) -> bytes:
         """The content's name."""
@@ -83,4 +88,4 @@ def book_of(data: bytes | memoryview) -> PieceBook:
 
 def _hash_of(piece: memoryview) -> bytes:
     zeros = piece[:_GLANCE] == _ZEROS[:_GLANCE] and piece.tobytes() == _ZEROS
-    return _HASH_OF_ZEROS if zeros else hashlib.sha256(piece).digest()
+    return _HASH_OF_ZEROS if zeros else blake3(piece).digest()

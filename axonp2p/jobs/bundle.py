@@ -50,7 +50,7 @@ class Bundle:
     @cached_property
     def blob(self) -> Blob:
         """What a peer is told of them before the pieces come."""
-        return Blob(Manifest(files=[BlobFile(path=f.path, size=f.size, hashes=f.hashes) for f in self.files]))
+        return Blob(Manifest(files=[BlobFile(path=f.path, size=f.size, blake3=f.hashes) for f in self.files]))
 
     def piece(self, number: int) -> bytes:
         """A piece, read from the disk. Raises `JobFileWrong` when its file cannot be read, or is another by now."""

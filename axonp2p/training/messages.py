@@ -22,7 +22,7 @@ Each is the header of a frame that daemons carry unread (`ToWorker`, `FromWorker
       |           AskPieces <----> Piece         |  between the two
       | <------------------- SegmentRedone       |
 
-The state is weights and outer momentum; its name is the SHA-256 of the SHA-256 of its pieces. A round is accepted by
+The state is weights and outer momentum; its name is the SHA-256 of the BLAKE3 of its pieces. A round is accepted by
 the next `StartRound` naming the state that it led to, redone by naming the state before it. After the last round the
 client asks for the pieces of the state, and writes the model's file from them (`FileLayout`).
 
@@ -317,7 +317,7 @@ class AskPieces(Message, tag=True, frozen=True):
 
 
 class PieceList(Message, tag=True, frozen=True):
-    """The SHA-256 of every piece of a state, one after the other, as payload."""
+    """The BLAKE3 of every piece of a state, one after the other, as payload."""
 
     state: StateHash
 

@@ -21,6 +21,8 @@ CLOCK_TOLERANCE_S = 30
 LONGEST_TEXT = 2000
 Text = Annotated[str, msgspec.Meta(max_length=LONGEST_TEXT)]
 Uuid = Annotated[str, msgspec.Meta(min_length=36, max_length=36)]
+LANE_TOKEN_BYTES = 32
+LaneToken = Annotated[bytes, msgspec.Meta(min_length=LANE_TOKEN_BYTES, max_length=LANE_TOKEN_BYTES)]
 Nonce = Annotated[bytes, msgspec.Meta(min_length=NONCE_BYTES, max_length=NONCE_BYTES)]
 Fingerprint = Annotated[bytes, msgspec.Meta(min_length=FINGERPRINT_BYTES, max_length=FINGERPRINT_BYTES)]
 # Labels that are empty or longer than 63 letters cannot be looked up at all.
@@ -94,6 +96,47 @@ class MeshJoined(Message, tag=True, frozen=True):
 
 class Carry(Message, tag=True, frozen=True):
     """The payload is from the caller's worker for the listener's worker, or the other way."""
+
+
+class AskLane(Message, tag=True, frozen=True):
+    """The dialler of a link has much to carry, and asks for a lane to the listener (`transport.lanes`)."""
+
+
+class LaneOffer(Message, tag=True, frozen=True):
+    """The dialler may open a lane to the listener's port by this token, once and soon."""
+
+    token: LaneToken
+    """Fresh random bytes, which the dialler shows on the new connection."""
+    caller_sends: bool
+    """Whether the lane was asked for (`AskLane`), or the listener has much to carry."""
+
+
+class LaneBegins(Message, tag=True, frozen=True):
+    """From here on what I carry comes on the lane. It keeps its place among the `Carry` of the session."""
+
+    token: LaneToken
+    """That of the lane's offer."""
+
+
+class LaneTook(Message, tag=True, frozen=True):
+    """So much has come on the lane; said now and then."""
+
+    received: Count
+    """As in `MeshJoined`."""
+
+
+class LaneLeft(Message, tag=True, frozen=True):
+    """I send no more on the lane: answer with `LaneEnded`."""
+
+
+class LaneEnded(Message, tag=True, frozen=True):
+    """The lane on which you sent is over: go on with `Carry` on the session. One answers each `LaneBegins`."""
+
+    received: Count
+    """As in `MeshJoined`: go on after that one."""
+
+
+LaneWord = AskLane | LaneOffer | LaneBegins | LaneTook | LaneLeft | LaneEnded
 
 
 class DialBack(Message, frozen=True):

@@ -31,7 +31,7 @@ class Mark(Message, frozen=True):
     step: Count
     """Local steps of the round that were done by then."""
     name: StateHash
-    """SHA-256 of the SHA-256s of the pieces of all of it."""
+    """SHA-256 of the BLAKE3s of the pieces of all of it."""
     size: Annotated[int, msgspec.Meta(ge=1, le=2**33)]
     """In bytes."""
     sketch: Annotated[bytes, msgspec.Meta(min_length=SKETCH_BYTES, max_length=SKETCH_BYTES)]

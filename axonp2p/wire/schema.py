@@ -15,9 +15,9 @@ import msgspec
 from axonp2p.errors import VersionMismatch
 
 SCHEMAS: Final = {
-    "train": "d2d65525d45b57df",
-    "run": "fe70f9de99755847",
-    "map": "333c0dbffa7d3e3b",
+    "train": "b931d9993e73c17c",
+    "run": "a0a070da13be5cb4",
+    "map": "c08700885c6c7509",
 }
 """By kind of job."""
 IN_ROWS: Final = "train"

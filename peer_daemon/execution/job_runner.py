@@ -69,7 +69,13 @@ class JobRunner:
         link_shaper = LeaseLinkShaper(context, self._credit)
         session.slow_down(link_shaper.hold_back)
         self.mesh = Mesh(
-            context.key, lease.reservation, self._from_member, self._link_lost, link_shaper, policy=context.dials
+            context.key,
+            lease.reservation,
+            self._from_member,
+            self._link_lost,
+            link_shaper,
+            policy=context.dials,
+            lanes=context.lanes,
         )
         self.line = ClientLine(session)
         self.over = asyncio.Event()

@@ -17,6 +17,7 @@ from axonp2p.sandbox.child import Usage, WorkerEnd, start_worker
 from axonp2p.sandbox.limits import Limits, Priority, scratch_within
 from axonp2p.transport.dial_policy import DialPolicy
 from axonp2p.transport.flow.rate_limit import RateLimit
+from axonp2p.transport.lanes.opening import BulkLanes
 from peer_daemon.bundles.kept_bundles import KeptBundles
 from peer_daemon.earnings.receipts_book import ReceiptsBook
 from peer_daemon.lending.leases import LentSlot
@@ -98,6 +99,8 @@ class LeaseContext:
     download: SendPace
     """What they may receive."""
     line: LineWatch
+    lanes: BulkLanes
+    """Of all jobs together."""
     kept: KeptBundles
     """Bundles of clients that were cut off."""
     wheels: WheelCache

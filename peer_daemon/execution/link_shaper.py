@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Hashable
 
+from axonp2p.transport.lanes.lane import BulkLane
 from axonp2p.transport.sessions.session import Session
 from peer_daemon.execution.lease_context import LeaseContext
 from peer_daemon.execution.worker_credit import WorkerCredit
@@ -37,6 +38,10 @@ class LeaseLinkShaper:
         session.slow_down(self.hold_back)
         self._context.line.watch(session)
 
+    def lane_opened(self, lane: BulkLane) -> None:
+        """`LinkShaper`."""
+        self._context.line.watch(lane)
+
     def hold_back(self, count: int) -> float:
-        """For how many seconds the owner's limit holds back what comes after so many bytes."""
+        """For how many seconds the owner's limit holds back what comes after so many bytes, also on sessions."""
         return self._context.download.wait(count, time.monotonic())

@@ -5,11 +5,12 @@ from __future__ import annotations
 import asyncio
 import math
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Hashable
+from typing import Protocol
 from weakref import WeakSet
 
 from axonp2p.jobs.messages import LineMeasured
-from axonp2p.transport.sessions.session import Session
+from axonp2p.transport.flow.tcp_state import TcpState
 from peer_daemon.links.line_meter import LineMeter
 
 STEP_S, IDLE_STEP_S = 0.05, 0.25
@@ -20,6 +21,14 @@ WORTH_TELLING = 0.15
 """How large a change is told, as a part of what was said before."""
 
 
+class Counted(Hashable, Protocol):
+    """A connection of which the kernel keeps count."""
+
+    def tcp_state(self) -> TcpState | None:
+        """Its counts; None once it is gone."""
+        ...
+
+
 class LineWatch:
     """The line of one daemon, over the links of all its leases."""
 
@@ -28,12 +37,12 @@ class LineWatch:
         self._most_upload = most_upload or math.inf
         self._most_download = most_download or math.inf
         self._meter = LineMeter()
-        self._sessions: WeakSet[Session] = WeakSet()
+        self._lines: WeakSet[Counted] = WeakSet()
         self._last = 0.0
 
-    def watch(self, session: Session) -> None:
-        """A link uses that session, until it is closed."""
-        self._sessions.add(session)
+    def watch(self, line: Counted) -> None:
+        """A link uses that session or lane, until it is closed."""
+        self._lines.add(line)
 
     async def report(self, tell: Callable[[LineMeasured], Awaitable[None]]) -> None:
         """Tell a client for as long as its lease lasts; each lease has one task for this."""
@@ -52,8 +61,8 @@ class LineWatch:
         if now < self._last + STEP_S / 2:
             return  # another lease's task has just done it
         self._last = now
-        states = {session: session.tcp_state() for session in self._sessions}
-        self._meter.heard({session: state for session, state in states.items() if state is not None}, now)
+        states = {line: line.tcp_state() for line in self._lines}
+        self._meter.heard({line: state for line, state in states.items() if state is not None}, now)
 
     def _measured(self) -> LineMeasured | None:
         upload, download = self._meter.upload, self._meter.download

@@ -85,7 +85,7 @@ async def feed_true_leases(world: World, found: Found) -> None:
 def _words(world: World, uuid: str, row: bytes) -> Words:
     files = [("job.toml", _JOB), ("task.py", TASK.replace("PAUSE", "0").encode())]
     manifest = Manifest(
-        files=[BlobFile(path=name, size=len(data), hashes=book_of(data).hashes) for name, data in files]
+        files=[BlobFile(path=name, size=len(data), blake3=book_of(data).hashes) for name, data in files]
     )
     packed = encode(manifest)
     name = hashlib.sha256(packed).digest()

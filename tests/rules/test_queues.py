@@ -22,6 +22,7 @@ REVIEWED = {
     "axonp2p/training/worker/member_round.py": "places of the worker's own round",
     "axonp2p/training/trainer/training_thread.py": "orders of the coordinator, whose own worker this is",
     "axonp2p/training/worker/worker.py": "orders of the coordinator, whose own worker this is",
+    "axonp2p/transport/lanes/lane.py": "parts between loop and thread are counted (AHEAD)",
     "axonp2p/transport/mesh/link.py": "numbers of messages that the session's window holds",
     "axonp2p/transport/mesh/outbox.py": "whoever puts in keeps count (`LinkShaper`): a worker's credit",
     "axonp2p/transport/sessions/session.py": "the receive window bounds it, in bytes and in frames",

@@ -40,7 +40,7 @@ async def work(swarm: Swarm) -> None:
     with contextlib.suppress(AxonError):
         session = await swarm.take(encode(swarm.token))
         content = bytes(300_000)
-        blob = Blob(Manifest(files=[BlobFile(path="task.py", size=300_000, hashes=book_of(content).hashes)]))
+        blob = Blob(Manifest(files=[BlobFile(path="task.py", size=300_000, blake3=book_of(content).hashes)]))
         await session.send(BlobManifest(blob=blob.name), blob.encoded)
         await session.send(BlobPiece(blob=blob.name, number=0), content[:PIECE_BYTES])
         while True:

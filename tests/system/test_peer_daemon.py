@@ -278,7 +278,7 @@ def test_a_lease_starts_a_worker_takes_files_signs_receipts_and_leaves_nothing(s
                 tracker, CLIENT, [swarm.row.peer], uuid=uuid, kinds=["train"], seconds=600, now=time.time()
             )
         session = await swarm.take(encode(token))
-        blob = Blob(Manifest(files=[BlobFile(path="data/x", size=len(content), hashes=book_of(content).hashes)]))
+        blob = Blob(Manifest(files=[BlobFile(path="data/x", size=len(content), blake3=book_of(content).hashes)]))
         await session.send(BlobManifest(blob=blob.name), blob.encoded)
         for number in range(blob.count):
             piece = content[number * PIECE_BYTES : (number + 1) * PIECE_BYTES]

@@ -41,7 +41,7 @@ def _which_differs(folder: JobFolder, record: JobRecord, bundle: Bundle) -> str:
         was: Blob = read_manifest(folder.manifest.read_bytes(), bytes.fromhex(record.bundle))
     except (OSError, ValueError, AxonError):
         return "one of its files has changed"
-    before = {file.path: file.hashes for file in was.files}
+    before = {file.path: file.blake3 for file in was.files}
     now = {file.path: file.hashes for file in bundle.files}
     names = [name for name in before | now if before.get(name) != now.get(name)]
     return f"{', '.join(names)} changed" if names else "one of its files has changed"

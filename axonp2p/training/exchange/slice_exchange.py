@@ -21,6 +21,7 @@ from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 import torch
+from blake3 import blake3
 from torch import Tensor
 
 from axonp2p.tensors.coding import EXACT, Coding
@@ -90,7 +91,7 @@ class SliceExchange:
 
     @property
     def digests(self) -> dict[int, bytes]:
-        """By owner, SHA-256 over the SHA-256 of each of its results in the order of their offsets, once `complete`."""
+        """By owner, SHA-256 over the BLAKE3 of each of its results in the order of their offsets, once `complete`."""
         assert self.complete
         return {
             owner: hashlib.sha256(b"".join(self._hashes[owner, offset] for offset in parts)).digest()
@@ -215,7 +216,7 @@ class SliceExchange:
         if self._agreed:
             self._agreed(self._begin(part.slice, part.offset), decoded)
         # Who is told to have been left out is part of what everyone must have been told alike.
-        said = hashlib.sha256(bytes_of(part.left_out))
+        said = blake3(bytes_of(part.left_out))
         said.update(payload)
         self._hashes[part.slice, part.offset] = said.digest()
         self._missing.discard((part.slice, part.offset))

@@ -16,8 +16,8 @@ from axonp2p.verification.rates import SEGMENT_STEPS
 
 SHARE = 0.03
 """Of the time that steps take."""
-HASH_BYTES_S = 1e9
-"""What SHA-256 does on most processors that are lent."""
+HASH_BYTES_S = 3e9
+"""What BLAKE3 does on most processors that are lent."""
 ROUNDS_KEPT = 4
 ROUNDS_NEEDED = 2
 """Before anything is believed: first steps and first marks are slow."""

@@ -36,7 +36,7 @@ class State:
 
     @property
     def name(self) -> bytes:
-        """SHA-256 of the SHA-256s of its pieces."""
+        """SHA-256 of the BLAKE3s of its pieces."""
         return self.pieces.name
 
     @property

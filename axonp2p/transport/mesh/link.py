@@ -6,16 +6,21 @@ import asyncio
 from collections import deque
 from collections.abc import Awaitable, Callable, Hashable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Protocol
 
-from axonp2p.errors import AxonError, Unreachable
+from axonp2p.errors import AxonError, MalformedMessage, PeerMisbehaved, Unreachable
 from axonp2p.identity.peer_id import PeerId
 from axonp2p.logs import get_logger
 from axonp2p.supervision import cancel_and_wait, in_background
 from axonp2p.transport.flow.in_time import in_time
 from axonp2p.transport.flow.rate_limit import RateLimit
+from axonp2p.transport.flow.window import BULK_BYTES
+from axonp2p.transport.lanes.lane import BulkLane
+from axonp2p.transport.lanes.opening import BulkLanes
+from axonp2p.transport.mesh.link_lanes import LinkLanes
 from axonp2p.transport.mesh.outbox import LinkOutbox
-from axonp2p.transport.messages import Carry
+from axonp2p.transport.messages import Carry, LaneWord
 from axonp2p.transport.sessions.session import Session
 from axonp2p.wire.codec import Message
 
@@ -65,6 +70,14 @@ class LinkShaper(Protocol):
         """A link uses that session from now on."""
         ...
 
+    def lane_opened(self, lane: BulkLane) -> None:
+        """A link uses that lane from now on."""
+        ...
+
+    def hold_back(self, count: int) -> float:
+        """For how many seconds nothing more is taken of a lane that has brought so many bytes."""
+        ...
+
 
 class LinkCompanion(Protocol):
     """Who has words of its own with the members, on the same links: what is lost with a link is its own affair."""
@@ -94,6 +107,7 @@ class Link:
         deliver: Callable[[int, memoryview], Awaitable[None]],
         link_shaper: LinkShaper,
         beside: LinkCompanion | None = None,
+        lanes: BulkLanes | None = None,
     ) -> None:
         self.member = member
         self.wanted = asyncio.Event()
@@ -107,7 +121,10 @@ class Link:
         self._deliver = deliver
         self._link_shaper = link_shaper
         self._beside = beside
-        self._kinds: Any = Carry if beside is None else Carry | beside.kinds
+        self._all_lanes = lanes
+        self._lanes: LinkLanes | None = None
+        kinds: Any = Carry if lanes is None else Carry | LaneWord
+        self._kinds: Any = kinds if beside is None else kinds | beside.kinds
         self._serving: Session | None = None
         self._outbox = LinkOutbox()
         self._received = 0
@@ -164,14 +181,17 @@ class Link:
         Raises `PeerMisbehaved` when that cannot be.
         """
         self._outbox.resume(received)
-        in_background(self._tasks, self._receive(session))
-        sender = asyncio.create_task(self._send(session, received))
+        lanes = self._lanes = self._new_lanes(session)
+        in_background(self._tasks, self._receive(session, lanes))
+        sender = asyncio.create_task(self._send(session, lanes, received))
         self._begin_beside(session)
         try:
             await session.ended.wait()
         finally:
             self._end_beside(session)
             await cancel_and_wait(sender)
+            if lanes is not None:
+                lanes.cut()
 
     def give_up(self, reason: str) -> None:
         """There will be no further session: whoever puts more is told."""
@@ -197,48 +217,107 @@ class Link:
         if self._beside is not None:
             self._beside.down(self.member.rank)
 
-    async def _send(self, session: Session, received: int) -> None:
-        gone: deque[int] = deque()  # how many frames of all kinds had gone when each message had
+    def _new_lanes(self, session: Session) -> LinkLanes | None:
+        if self._all_lanes is None:
+            return None
+        return LinkLanes(
+            self._all_lanes,
+            session,
+            self._link_shaper,
+            partial(self._take, session),
+            self._count,
+            self._stir,
+            self._tasks,
+        )
+
+    def _count(self) -> int:
+        return self._received
+
+    def _stir(self) -> None:
+        self._news.set()
+
+    async def _send(self, session: Session, lanes: LinkLanes | None, received: int) -> None:
+        # Of what went on the session: how many frames of all kinds had gone by then, and its number.
+        gone: deque[tuple[int, int]] = deque()
         while self._session is session:
+            self._news.clear()
+            if lanes is not None and not await self._lanes_allow(session, lanes):
+                continue
             following = self._outbox.next()
             if following is None:
-                self._news.clear()
-                await self._news.wait()
+                await self._until_news(lanes)
                 continue
             payload, first_time = following
             if first_time:
                 self._link_shaper.went(self.member.rank, len(payload))
             await self._link_shaper.turn(self, len(payload))
-            await session.send(Carry(), payload, bulk=True)
-            gone.append(session.sent_frames)
-            # The last one that the other side took may not have come to be counted when the line is cut.
-            while gone and gone[0] < session.taken_frames:
-                gone.popleft()
-                received += 1
+            if lanes is None or lanes.by_session:
+                await session.send(Carry(), payload, bulk=True)
+                gone.append((session.sent_frames, self._outbox.gone))
+                # The last one that the other side took may not have come to be counted when the line is cut.
+                while gone and gone[0][0] < session.taken_frames:
+                    received = max(received, gone.popleft()[1])
+            else:
+                await lanes.send(payload)  # where it cannot, the other side says what it has had, and it goes again
             self._outbox.received(received)
 
-    async def _receive(self, session: Session) -> None:
+    async def _lanes_allow(self, session: Session, lanes: LinkLanes) -> bool:
+        """Whether the next message may go now, after what the lane's beginning or end makes of it."""
+        if (had := lanes.other_side_had()) is not None:
+            try:
+                self._outbox.resume(had)
+            except PeerMisbehaved as error:
+                session.end(error)
+                return False
+        self._outbox.received(lanes.took)
+        await lanes.look(self._outbox.waiting_bytes)
+        if lanes.leaving or (not lanes.by_session and self._outbox.kept_bytes > BULK_BYTES):
+            await self._news.wait()
+            return False
+        return True
+
+    async def _until_news(self, lanes: LinkLanes | None) -> None:
+        try:
+            async with asyncio.timeout(None if lanes is None else lanes.idle_s):
+                await self._news.wait()
+        except TimeoutError:
+            assert lanes is not None
+            await lanes.leave_idle()
+
+    async def _receive(self, session: Session, lanes: LinkLanes | None) -> None:
         # Goes on after a cut: what had arrived is delivered, unless another session has come to send it again.
         while True:
             try:
                 message, payload = await session.receive(self._kinds)
+                if lanes is not None and isinstance(message, LaneWord):
+                    await in_time(self._words)
+                    await lanes.heard(message)
+                    continue
                 if not isinstance(message, Carry):
                     assert self._beside is not None
                     await in_time(self._words)
                     await self._beside.heard(self.member.rank, message, payload)
                     continue
+                if lanes is not None and lanes.brings:
+                    raise MalformedMessage(f"{session.called} carries on the session and on a lane")
             except AxonError as error:
                 log.debug("link ends", member=self.member.name, reason=error.in_a_line)
                 await session.close()
                 return
-            async with self._delivering:
-                if self._session is not session:
-                    return
-                self._received += 1
-                try:
-                    await self._deliver(self.member.rank, payload)
-                except AxonError as error:
-                    log.info("link closed: nobody takes its messages", member=self.member.name, reason=error.message)
-                    self.give_up(error.message)
-                    await session.close()
-                    return
+            if not await self._take(session, payload):
+                return
+
+    async def _take(self, session: Session, payload: memoryview) -> bool:
+        """Deliver one message that came by that session, or a lane of its; False when none of it counts any more."""
+        async with self._delivering:
+            if self._session is not session:
+                return False
+            self._received += 1
+            try:
+                await self._deliver(self.member.rank, payload)
+            except AxonError as error:
+                log.info("link closed: nobody takes its messages", member=self.member.name, reason=error.message)
+                self.give_up(error.message)
+                await session.close()
+                return False
+        return True

@@ -28,6 +28,7 @@ from axonp2p.identity.peer_id import PeerId
 from axonp2p.logs import get_logger
 from axonp2p.supervision import in_background, one_look
 from axonp2p.transport.dial_policy import DialPolicy
+from axonp2p.transport.lanes.opening import BulkLanes
 from axonp2p.transport.mesh.link import Link, LinkCompanion, LinkShaper, MeshMember
 from axonp2p.transport.messages import JoinMesh, LinkReply, MeshJoined, Refusal, error_of
 from axonp2p.transport.sessions.dialer import dial
@@ -93,8 +94,11 @@ class Mesh:
         *,
         patience: MeshPatience = MeshPatience(),
         policy: DialPolicy,
+        lanes: BulkLanes | None = None,
     ) -> None:
-        """`deliver(rank, payload)` gets each message in order, and slows that sender down while it waits.
+        """`lanes`: of the whole program, for bulk; without them all goes by sessions.
+
+        `deliver(rank, payload)` gets each message in order, and slows that sender down while it waits.
 
         `lost(rank, reason)` is told once of a member that cannot be reached any more. Neither may raise.
         """
@@ -105,6 +109,7 @@ class Mesh:
         self._link_shaper = link_shaper
         self._patience = patience
         self._policy = policy
+        self._lanes = lanes
         self._dialling = asyncio.Semaphore(patience.dials_at_once)
         self.beside: LinkCompanion | None = None
         """Set before the first roster: it speaks through the mesh, and the mesh tells it what it hears."""
@@ -125,7 +130,7 @@ class Mesh:
                 self._drop(other)
         new = [other for other in wanted if other not in self._links]
         for other in new:
-            self._links[other] = Link(wanted[other], self._deliver, self._link_shaper, self.beside)
+            self._links[other] = Link(wanted[other], self._deliver, self._link_shaper, self.beside, self._lanes)
             self._keepers[other] = asyncio.create_task(self._keep(self._links[other]))
         for other, member in wanted.items():
             self._links[other].member = member

@@ -17,6 +17,10 @@ class LinkOutbox:
     def __init__(self) -> None:
         self._gone: deque[bytes | memoryview] = deque()
         self._waiting: deque[bytes | memoryview] = deque()
+        self.waiting_bytes = 0
+        """Of all messages that wait."""
+        self.kept_bytes = 0
+        """Of all messages that went and may have to go again."""
         self._first_kept = 0
         """The number of the first message in `_gone`, counted from the first message ever."""
         self._again = 0
@@ -25,6 +29,7 @@ class LinkOutbox:
     def put(self, payload: bytes | memoryview) -> None:
         """One more message, after all others."""
         self._waiting.append(payload)
+        self.waiting_bytes += len(payload)
 
     def next(self) -> tuple[bytes | memoryview, bool] | None:
         """The next message to send, which is then kept until it was received, and whether it goes for the first time.
@@ -34,15 +39,22 @@ class LinkOutbox:
         if not self._waiting:
             return None
         payload = self._waiting.popleft()
+        self.waiting_bytes -= len(payload)
         self._gone.append(payload)
+        self.kept_bytes += len(payload)
         first_time = not self._again
         self._again -= not first_time
         return payload, first_time
 
+    @property
+    def gone(self) -> int:
+        """How many messages have gone, counted from the first ever: the number of the last that `next` gave."""
+        return self._first_kept + len(self._gone)
+
     def received(self, count: int) -> None:
         """The other side has had the first `count` messages for certain: they need not be kept."""
         while self._gone and self._first_kept < count:
-            self._gone.popleft()
+            self.kept_bytes -= len(self._gone.popleft())
             self._first_kept += 1
 
     def resume(self, count: int) -> None:
@@ -50,12 +62,14 @@ class LinkOutbox:
 
         Raises `PeerMisbehaved` when that cannot be: it forgot messages, or claims some that never went out.
         """
-        if not self._first_kept <= count <= self._first_kept + len(self._gone):
+        if not self._first_kept <= count <= self.gone:
             raise PeerMisbehaved(
                 f"it says that it has had {count} messages",
-                cause=f"{self._first_kept} of {self._first_kept + len(self._gone)} were surely received",
+                cause=f"{self._first_kept} of {self.gone} were surely received",
             )
         self.received(count)
         self._again += len(self._gone)
         self._waiting.extendleft(reversed(self._gone))
+        self.waiting_bytes += self.kept_bytes
+        self.kept_bytes = 0
         self._gone.clear()

@@ -9,10 +9,13 @@ begun here, as it is for the streams of relays.
 from __future__ import annotations
 
 import asyncio
+import os
+import socket
 import ssl
 import traceback
 from collections.abc import Awaitable, Callable
 from functools import partial
+from typing import Protocol
 
 from aiohttp import web
 from aiohttp.typedefs import Handler
@@ -21,12 +24,14 @@ from aiohttp.web import BaseRequest, StreamResponse
 from axonp2p.descriptor_limit import descriptor_limit
 from axonp2p.errors import AxonError, Busy, TooOften
 from axonp2p.holdings import Bounds, Holdings
+from axonp2p.identity.certificate import Certificate
 from axonp2p.logs import get_logger
 from axonp2p.supervision import cancel_and_wait, in_background
 from axonp2p.transport.address import source_of
 from axonp2p.transport.flow.rate_limit import RateLimit
 from axonp2p.transport.foreign_errors import NETWORK_ERRORS
 from axonp2p.transport.http.http_replies import SERVER
+from axonp2p.transport.sessions.before_tls import take_preamble
 from axonp2p.transport.sessions.proxied import take_header
 from axonp2p.transport.sessions.proxy_header import Networks, is_within
 from axonp2p.transport.tunnel.inner import EarlyBytes, NamedTransport, RelayedTransport, relayed_source
@@ -59,6 +64,22 @@ TLS_CLOSE_S = 2.0
 """How long the end of TLS may take, in seconds."""
 
 
+class LaneDoor(Protocol):
+    """What serves connections that are no TLS for asyncio: the lanes of sessions that are here (`transport.lanes`)."""
+
+    def awaits(self, source: str) -> bool:
+        """Whether a caller of that household may bring a lane now."""
+        ...
+
+    def take(self, line: socket.socket, source: str, over: Callable[[], None]) -> Callable[[], None]:
+        """Serve a connection whose preamble has come; gives what cuts it. `over` is called once it has ended."""
+        ...
+
+    def renew(self, certificate: Certificate) -> None:
+        """New lanes show this certificate."""
+        ...
+
+
 class Connection(asyncio.Protocol):
     """One of them: the plain connection until TLS is spoken on it, and its name among those that are held."""
 
@@ -66,6 +87,8 @@ class Connection(asyncio.Protocol):
         self.asked = False
         """Whether a whole question, or the beginning of a session, has come on it."""
         self.plain: asyncio.Transport | None = None
+        self.cut_lane: Callable[[], None] | None = None
+        """Ends the lane that it has become."""
         self._connections = connections
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
@@ -82,6 +105,8 @@ class Connection(asyncio.Protocol):
         """No more of it."""
         if self.plain is not None:
             self.plain.abort()
+        if self.cut_lane is not None:
+            self.cut_lane()
 
 
 class _Served(web.RequestHandler):
@@ -112,6 +137,8 @@ class Connections:
         self._proxies = proxies
         self._unnamed = 0
         """Connections of proxies that have not said yet for whom."""
+        self.lanes: LaneDoor | None = None
+        """What serves lanes, where there may be any."""
         self.serves: web.Server | None = None
         """What answers."""
         self._tls = tls
@@ -213,12 +240,26 @@ class Connections:
         """`caller`: whom a proxy passes on."""
         named = partial(NamedTransport, caller=caller, source=source_of(caller)) if caller else None
         try:
+            if await self._became_lane(connection, transport, caller):
+                return
             await self._speak_tls(connection, transport, named=named)
         except (*NETWORK_ERRORS, asyncio.CancelledError) as error:
             self._held.release(connection)
             transport.abort()
             # The error and asyncio's frames hold each other, and the buffers of TLS: the collector would come too late.
             traceback.clear_frames(error.__traceback__)
+
+    async def _became_lane(self, connection: Connection, transport: asyncio.Transport, caller: str) -> bool:
+        """Whether it is a lane, which is then served elsewhere, and keeps its place here until it ends."""
+        source = source_of(caller or str((transport.get_extra_info("peername") or ("",))[0]))
+        if self.lanes is None or not self.lanes.awaits(source) or not await take_preamble(transport):
+            return False
+        line = socket.socket(fileno=os.dup(transport.get_extra_info("socket").fileno()))
+        transport.abort()  # closes asyncio's own descriptor alone
+        connection.plain, connection.asked = None, True
+        self._held.works(connection)
+        connection.cut_lane = self.lanes.take(line, source, partial(self._held.release, connection))
+        return True
 
     async def _speak_tls(
         self,

@@ -10,6 +10,7 @@ import aiohttp
 from axonp2p.errors import AxonError, MalformedMessage, PeerMisbehaved, Unreachable
 from axonp2p.identity.keys import PrivateKey
 from axonp2p.identity.peer_id import PeerId
+from axonp2p.transport.address import PinnedAddress
 from axonp2p.transport.dial_policy import NO_ADDRESS, NOT_REACHED
 from axonp2p.transport.foreign_errors import NETWORK_ERRORS, translated
 from axonp2p.transport.handshake import SESSION_PATH, answer_challenge, check_welcome
@@ -77,9 +78,12 @@ async def _open(client: aiohttp.ClientSession, way: Way, key: PrivateKey, peer: 
     fingerprint = pinned or fingerprint_shown(line.get_extra_info("ssl_object"))
     await line.send_bytes(answer_challenge(challenge, key, peer=peer, fingerprint=fingerprint, called=called))
     check_welcome(await _next(line, called), called)
-    address = line.get_extra_info("peername", (way.address.host,))[0]
+    address, port = line.get_extra_info("peername", (way.address.host, way.address.port))[:2]
     relay = "" if way.relay is None else str(way)
-    return Session(line, peer=peer, address=address, called=called, relay=relay, release=client.close)
+    session = Session(line, peer=peer, address=address, called=called, relay=relay, release=client.close)
+    if way.relay is None:
+        session.lanes_to = PinnedAddress(address, port, fingerprint)
+    return session
 
 
 async def _next(line: aiohttp.ClientWebSocketResponse, called: str) -> bytes:

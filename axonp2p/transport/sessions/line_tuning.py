@@ -31,7 +31,7 @@ asyncio.sslproto.SSLProtocol.max_size = READ_BYTES
 
 # struct tcp_info of <linux/tcp.h>: rtt is the 16th of the 32-bit numbers that begin at byte 8.
 _RTT, _ACKED_RECEIVED, _BUSY = struct.Struct("=I"), struct.Struct("=QQ"), struct.Struct("=Q")
-_RTT_AT, _ACKED_AT, _BUSY_AT, _INFO_BYTES = 68, 120, 168, 232
+_RETRIES_AT, _RTT_AT, _ACKED_AT, _BUSY_AT, _INFO_BYTES = 2, 68, 120, 168, 232
 
 
 def tune(line: ClientWebSocketResponse | web.WebSocketResponse) -> None:
@@ -138,3 +138,13 @@ def read_tcp_state(plain: socket.socket) -> TcpState | None:
     acked, received = _ACKED_RECEIVED.unpack_from(info, _ACKED_AT)
     (busy,), (rtt,) = _BUSY.unpack_from(info, _BUSY_AT), _RTT.unpack_from(info, _RTT_AT)
     return TcpState(acked, received, busy / 1e6, rtt / 1e6)
+
+
+def read_retries(plain: socket.socket) -> int:
+    """How often in a row the kernel has sent the same bytes without an answer; 0 where it does not say."""
+    if not hasattr(socket, "TCP_INFO"):
+        return 0
+    try:
+        return plain.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, _INFO_BYTES)[_RETRIES_AT]
+    except (OSError, IndexError):
+        return 0

@@ -34,11 +34,11 @@ from axonp2p.transport.foreign_errors import NETWORK_ERRORS, plain_words
 from axonp2p.transport.handshake import SESSION_PATH, check_hello, make_challenge
 from axonp2p.transport.http.http_replies import ANSWERED, errors_as_refusals, name_server
 from axonp2p.transport.messages import HANDSHAKE_LIMIT, NONCE_BYTES, Welcome, refusal_of
-from axonp2p.transport.sessions.connections import Connections
+from axonp2p.transport.sessions.connections import Connections, LaneDoor
 from axonp2p.transport.sessions.line_tuning import notice_arrivals
 from axonp2p.transport.sessions.proxy_header import Networks
 from axonp2p.transport.sessions.session import CLOSE_S, Session
-from axonp2p.transport.tunnel.inner import source_at
+from axonp2p.transport.tunnel.inner import RelayedTransport, source_at
 from axonp2p.wire.codec import encode
 from axonp2p.wire.frame import FRAME_LIMIT
 
@@ -111,7 +111,13 @@ class Listener:
         """New connections get this certificate; those that are open keep theirs. Raises `SettingsError`."""
         certificate.server_context()  # what cannot be used must not replace what is in use
         certificate.load_into(self._tls)
+        if self._connections.lanes is not None:
+            self._connections.lanes.renew(certificate)
         self._fingerprints = [certificate.fingerprint, self._fingerprints[0]]
+
+    def take_lanes(self, lanes: LaneDoor) -> None:
+        """Connections of lanes that `lanes` awaits are its own from now on."""
+        self._connections.lanes = lanes
 
     async def stop(self) -> None:
         """Take no more callers and end every session. Harmless when it does not listen."""
@@ -195,7 +201,8 @@ class Listener:
             async with asyncio.timeout(PROOF_S):
                 await line.prepare(request)
                 request[ANSWERED] = line
-                session = await self._prove(line, address, source)
+                lanes_from = "" if isinstance(transport, RelayedTransport) else source
+                session = await self._prove(line, address, source, lanes_from)
         except NETWORK_ERRORS as error:
             await _hang_up(line)
             raise Unreachable("a caller was lost during its handshake", cause=plain_words(error)) from error
@@ -211,7 +218,7 @@ class Listener:
                 self._places.release(line)
         return session
 
-    async def _prove(self, line: web.WebSocketResponse, address: str, source: str) -> Session:
+    async def _prove(self, line: web.WebSocketResponse, address: str, source: str, lanes_from: str) -> Session:
         room = HANDSHAKE_ROOM
 
         def hear(count: int) -> bool:
@@ -235,6 +242,7 @@ class Listener:
             self._sessions[other].end(Busy("this session waited while others came to do something"))
         await line.send_bytes(encode(Welcome()))
         session = Session(line, peer=peer, address=address, source=source, called=f"peer {short(peer)}", door=self)
+        session.lanes_from = lanes_from
         self._sessions[line], self._lines[session] = session, line
         ended = asyncio.create_task(session.ended.wait())
         ended.add_done_callback(lambda _: self._forget(line))

@@ -23,6 +23,7 @@ from aiohttp import ClientWebSocketResponse, WebSocketError, WSCloseCode, WSMsgT
 
 from axonp2p.errors import AxonError, MalformedMessage, MessageTooLarge, PeerMisbehaved, Unreachable
 from axonp2p.identity.peer_id import PeerId
+from axonp2p.transport.address import PinnedAddress
 from axonp2p.transport.flow.tcp_state import TcpState
 from axonp2p.transport.flow.window import STRANGERS_UNFINISHED, WINDOW_BYTES, ReceiveWindow, SendWindow
 from axonp2p.transport.foreign_errors import NETWORK_ERRORS, plain_words
@@ -90,6 +91,10 @@ class Session:
         self.source = source
         """By what a caller is counted (`relay.inner.source_at`); empty where we called."""
         self.called = called
+        self.lanes_to: PinnedAddress | None = None
+        """Where we may open lanes beside it: the end that we called directly, without a relay, and its certificate."""
+        self.lanes_from = ""
+        """The household from which the caller's lanes come; empty where it came through a relay, or we called."""
         self.ended = asyncio.Event()
         """Set once nothing more can be sent; what has arrived can still be received, unless this side ended it."""
         self._line = line

@@ -123,7 +123,7 @@ def as_text(found: dict[str, Any]) -> str:
         f"dense exchanges, round trips of {found['rtt_ms']:g} ms; link use = what the values alone need / time",
         "Axon's time is from when the last member was ready, in brackets from when the first was",
         f"{'values':>8}{'members':>9}{'Mbit/s':>10}{'gloo, s':>10}{'Axon, s':>18}{'gloo':>8}{'Axon':>14}"
-        "   of gloo's time: Axon, TLS and SHA-256 alone",
+        "   of gloo's time: Axon, TLS and BLAKE3 alone",
     ]
     for row in found["rows"]:
         gloo, ours, longest = (

@@ -27,7 +27,7 @@ class Content:
         # All pieces but the last have their full size: the bundle's rule. Small ones would be files of their own.
         self.pieces = [number.to_bytes(4, "big") for number in range(pieces)]
         files = [
-            BlobFile(path=f"f{number}", size=4, hashes=book_of(piece).hashes)
+            BlobFile(path=f"f{number}", size=4, blake3=book_of(piece).hashes)
             for number, piece in enumerate(self.pieces)
         ]
         self.blob = Blob(Manifest(files=files))

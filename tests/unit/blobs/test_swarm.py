@@ -10,7 +10,7 @@ from axonp2p.blobs.swarm import Asks, BlobSwarm
 
 PIECES = [number.to_bytes(4, "big") for number in range(40)]
 BLOB = Blob(
-    Manifest(files=[BlobFile(path=f"f{at}", size=4, hashes=book_of(one).hashes) for at, one in enumerate(PIECES)])
+    Manifest(files=[BlobFile(path=f"f{at}", size=4, blake3=book_of(one).hashes) for at, one in enumerate(PIECES)])
 )
 
 

@@ -106,7 +106,7 @@ def test_whatever_is_done_for_a_client_the_host_s_own_work_comes_first(
 
 async def test_the_real_process_writes_it_down(tmp_path: Path) -> None:
     hosted = HostedFolder(tmp_path, ADA.peer_id, JOB)
-    blob = Blob(Manifest(files=[BlobFile(path="task.py", size=0, hashes=b"")]))
+    blob = Blob(Manifest(files=[BlobFile(path="task.py", size=0, blake3=b"")]))
     hosted.make(HostedRecord(job=JOB, owner=ADA.peer_id, source="here", blob="", began=NOW), blob, ADA.seed)
     hosted.bundle.rmdir()
     write_bundle(hosted.bundle)
@@ -119,7 +119,7 @@ async def test_the_real_process_writes_it_down(tmp_path: Path) -> None:
 
 async def test_a_copy_from_a_host_that_is_away_is_told_in_the_log_and_is_no_harm(tmp_path: Path) -> None:
     hosted = HostedFolder(tmp_path, ADA.peer_id, JOB)
-    blob = Blob(Manifest(files=[BlobFile(path="task.py", size=0, hashes=b"")]))
+    blob = Blob(Manifest(files=[BlobFile(path="task.py", size=0, blake3=b"")]))
     hosted.make(HostedRecord(job=JOB, owner=ADA.peer_id, source="here", blob="", began=NOW), blob, ADA.seed)
     host = Host(PinnedAddress("127.0.0.1", 1, b"a" * 32), key_of("host").peer_id)
     assert not await Program().copy(hosted, RunOrders(JOB, 2**20, []), host)
@@ -130,7 +130,7 @@ async def test_a_copy_from_a_host_that_is_away_is_told_in_the_log_and_is_no_harm
 async def test_a_process_without_a_tracker_says_so_and_ends(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("AXON_CLIENT_LAN", "false")
     hosted = HostedFolder(tmp_path, ADA.peer_id, JOB)
-    blob = Blob(Manifest(files=[BlobFile(path="task.py", size=0, hashes=b"")]))
+    blob = Blob(Manifest(files=[BlobFile(path="task.py", size=0, blake3=b"")]))
     hosted.make(HostedRecord(job=JOB, owner=ADA.peer_id, source="here", blob="", began=NOW), blob, ADA.seed)
     hosted.bundle.rmdir()
     write_bundle(hosted.bundle)

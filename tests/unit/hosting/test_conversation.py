@@ -12,6 +12,7 @@ from typing import Any, Literal
 import pytest
 
 from axonp2p.blobs.messages import BlobHave, BlobPiece
+from axonp2p.blobs.pieces import book_of
 from axonp2p.errors import (
     AxonError,
     Busy,
@@ -90,7 +91,7 @@ async def test_a_wrong_piece_is_refused(hosting: Hosting, bundle: Bundle) -> Non
 async def test_what_is_no_job_is_not_kept(hosting: Hosting, tmp_path: Path) -> None:
     bundle = write_bundle(tmp_path / "odd")
     (tmp_path / "odd" / "job.toml").write_text("nonsense = 1\n")
-    hashed = dataclasses.replace(bundle.files[0], size=13, hashes=hash_of(b"nonsense = 1\n"))
+    hashed = dataclasses.replace(bundle.files[0], size=13, hashes=book_of(b"nonsense = 1\n").hashes)
     with pytest.raises(Refused, match="that is no job"):
         await hosting.give(Bundle([hashed, *bundle.files[1:]]))
     assert await hosting.keeper.free() == 3

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 from pathlib import Path
 
@@ -38,9 +37,9 @@ def spec(*data: str, task: str = "task.py") -> JobSpec:
 def test_job_file_task_and_data_are_collected_with_their_hashes(folder: Path) -> None:
     bundle = collect(folder, spec("data/a.csv"))
     assert [file.path for file in bundle.files] == ["job.toml", "task.py", "data/a.csv"]
-    assert bundle.files[2].hashes == hashlib.sha256(b"1").digest()
+    assert bundle.files[2].hashes == book_of(b"1").hashes
     assert bundle.size == 16 + 16 + 1
-    assert bundle.blob.files[2] == BlobFile(path="data/a.csv", size=1, hashes=bundle.files[2].hashes)
+    assert bundle.blob.files[2] == BlobFile(path="data/a.csv", size=1, blake3=bundle.files[2].hashes)
 
 
 def test_a_pattern_takes_what_fits_in_order_without_hidden_files_and_twins(folder: Path) -> None:
@@ -127,7 +126,7 @@ def test_too_many_files_are_refused(folder: Path) -> None:
 
 
 def blob(*files: tuple[str, bytes]) -> Blob:
-    named = [BlobFile(path=path, size=len(data), hashes=book_of(data).hashes) for path, data in files]
+    named = [BlobFile(path=path, size=len(data), blake3=book_of(data).hashes) for path, data in files]
     return Blob(Manifest(files=named))
 
 

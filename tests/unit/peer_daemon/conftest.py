@@ -27,6 +27,7 @@ from axonp2p.sandbox.inside import Inside
 from axonp2p.sandbox.log import BoundedLog
 from axonp2p.sandbox.messages import MayTell
 from axonp2p.transport.dial_policy import DialPolicy
+from axonp2p.transport.lanes.opening import BulkLanes
 from axonp2p.transport.sessions.dialer import dial
 from axonp2p.transport.sessions.listener import Listener
 from axonp2p.transport.sessions.session import Session
@@ -162,6 +163,7 @@ class OnePeer:
         self.leases = Leases(self.key.peer_id, Lending(self.offer), check_address=True)
         self.leases.trust(TRACKER.peer_id)
         self.book = ReceiptsBook(self.folder / "receipts.db", self.key, self.clock)
+        certificate = self.certificate = make_certificate(self.key, self.folder / "certificate.pem")
         place = LeaseContext(
             self.key,
             self.clock,
@@ -172,16 +174,17 @@ class OnePeer:
             upload=InTurn(self.upload_limit),
             download=SendPace(0),
             line=LineWatch(0, 0),
+            lanes=BulkLanes(certificate),
             kept=KeptBundles(self.folder / "jobs"),
             wheels=WheelCache(self.folder / "wheels", WheelPolicy("any"), 2**31),
             start_worker=self._start_worker,
         )
         self.running_leases = RunningLeases()
         self.door = SessionRouter(self.leases, place, self.running_leases, self.clock, self._slots_changed, self._noted)
-        self.certificate = make_certificate(self.key, self.folder / "certificate.pem")
         app = web.Application()
         self.listener = Listener(self.key, self.certificate, app)
         self.listener.serve_sessions(app, self.door.serve)
+        self.listener.take_lanes(place.lanes)
         await self.listener.start("127.0.0.1", 0)
         return self
 

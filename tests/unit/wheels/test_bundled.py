@@ -14,7 +14,7 @@ SCIPY = "scipy-1.17.1-cp311-cp311-manylinux_2_27_x86_64.manylinux_2_28_x86_64.wh
 
 
 def file(path: str, size: int = 10) -> BlobFile:
-    return BlobFile(path=path, size=size, hashes=b"")
+    return BlobFile(path=path, size=size, blake3=b"")
 
 
 def place(number: int, name: str = "gull-1.0-py3-none-any.whl") -> str:

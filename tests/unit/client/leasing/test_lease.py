@@ -109,7 +109,7 @@ async def test_a_lease_from_its_token_to_its_end(start_peer: Any) -> None:
     assert asked.schema == SCHEMAS["train"]
 
     heard: list[Any] = []
-    blob = Blob(Manifest(files=[BlobFile(path=name, size=1, hashes=book_of(name.encode()).hashes) for name in "ab"]))
+    blob = Blob(Manifest(files=[BlobFile(path=name, size=1, blake3=book_of(name.encode()).hashes) for name in "ab"]))
     received = await lease.expect_blob(blob.name, heard.append)
     await lease.give(BlobManifest(blob=blob.name), blob.encoded)
     await lease.give(BlobPiece(blob=blob.name, number=1), b"b", bulk=True)

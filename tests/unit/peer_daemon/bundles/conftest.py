@@ -17,8 +17,8 @@ CONTENT = b"".join(bytes([number]) * PIECE_BYTES for number in range(5)) + b"the
 BLOB = Blob(
     Manifest(
         files=[
-            BlobFile(path="task.py", size=3, hashes=book_of(b"abc").hashes),
-            BlobFile(path="data/x", size=len(CONTENT), hashes=book_of(CONTENT).hashes),
+            BlobFile(path="task.py", size=3, blake3=book_of(b"abc").hashes),
+            BlobFile(path="data/x", size=len(CONTENT), blake3=book_of(CONTENT).hashes),
         ]
     )
 )

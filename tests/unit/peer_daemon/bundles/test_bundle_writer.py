@@ -25,7 +25,7 @@ def blob(**files: bytes) -> Blob:
     return Blob(
         Manifest(
             files=[
-                BlobFile(path=path.replace("__", "/"), size=len(content), hashes=book_of(content).hashes)
+                BlobFile(path=path.replace("__", "/"), size=len(content), blake3=book_of(content).hashes)
                 for path, content in files.items()
             ]
         )
@@ -160,7 +160,7 @@ async def kept_wheel(tmp_path, policy: str = "any") -> WheelCache:
     cache = WheelCache(tmp_path / "wheels", WheelPolicy(policy), 2**30, unpack)
     first = BundleWriter(tmp_path / "first", 2**30, cache)
     first.make()
-    first.open(Blob(Manifest(files=[BlobFile(path=wheel_path(), size=len(WHEEL), hashes=book_of(WHEEL).hashes)])))
+    first.open(Blob(Manifest(files=[BlobFile(path=wheel_path(), size=len(WHEEL), blake3=book_of(WHEEL).hashes)])))
     for number, start in enumerate(range(0, len(WHEEL), PIECE_BYTES)):
         first.write(number, WHEEL[start : start + PIECE_BYTES])
     await cache.place(first.wheels, first.bundle, UnpackingFor())
@@ -171,7 +171,7 @@ async def test_a_wheel_of_an_earlier_job_need_not_come_again(tmp_path):
     cache = await kept_wheel(tmp_path)
     later = BundleWriter(tmp_path / "later", 2**30, cache)
     later.make()
-    blob = Blob(Manifest(files=[BlobFile(path=wheel_path(), size=len(WHEEL), hashes=book_of(WHEEL).hashes)]))
+    blob = Blob(Manifest(files=[BlobFile(path=wheel_path(), size=len(WHEEL), blake3=book_of(WHEEL).hashes)]))
     assert later.open(blob) == set(range(blob.count))
     await cache.place(later.wheels, later.bundle, UnpackingFor())
     assert (later.bundle / later.wheels[0].unpacked / "gull.py").exists()
@@ -185,7 +185,7 @@ async def test_a_manifest_that_lies_about_a_kept_wheel_changes_no_kept_wheel(tmp
     liar = BundleWriter(tmp_path / "liar", 2**30, cache)
     liar.make()
     false = WHEEL[:-1] + b"!"
-    blob = Blob(Manifest(files=[BlobFile(path=wheel_path(), size=len(false), hashes=book_of(false).hashes)]))
+    blob = Blob(Manifest(files=[BlobFile(path=wheel_path(), size=len(false), blake3=book_of(false).hashes)]))
     assert liar.open(blob) == set()
     for number, start in enumerate(range(0, len(false), PIECE_BYTES)):
         liar.write(number, false[start : start + PIECE_BYTES])
@@ -198,4 +198,4 @@ def test_what_the_owner_does_not_take_is_refused_before_a_byte_comes(tmp_path):
     writer = BundleWriter(tmp_path / "lease", 2**30, no_wheels(tmp_path))
     writer.make()
     with pytest.raises(Refused, match="this peer takes no packages"):
-        writer.open(Blob(Manifest(files=[BlobFile(path=wheel_path(), size=1, hashes=book_of(b"x").hashes)])))
+        writer.open(Blob(Manifest(files=[BlobFile(path=wheel_path(), size=1, blake3=book_of(b"x").hashes)])))

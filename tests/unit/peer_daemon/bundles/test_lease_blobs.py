@@ -167,18 +167,18 @@ def of_files(*files: BlobFile) -> Manifest:
     return Manifest(files=list(files))
 
 
-SMALL = BlobFile(path="content", size=3, hashes=book_of(b"abc").hashes)
+SMALL = BlobFile(path="content", size=3, blake3=book_of(b"abc").hashes)
 
 
 @pytest.mark.parametrize(
     "manifest",
     [
-        of_files(BlobFile(path="../../bundle/task.py", size=3, hashes=SMALL.hashes)),
-        of_files(BlobFile(path="/etc/passwd", size=3, hashes=SMALL.hashes)),
-        of_files(BlobFile(path="other", size=3, hashes=SMALL.hashes)),
+        of_files(BlobFile(path="../../bundle/task.py", size=3, blake3=SMALL.blake3)),
+        of_files(BlobFile(path="/etc/passwd", size=3, blake3=SMALL.blake3)),
+        of_files(BlobFile(path="other", size=3, blake3=SMALL.blake3)),
         of_files(SMALL, SMALL),
-        of_files(BlobFile(path="content", size=3, hashes=b"")),
-        of_files(BlobFile(path="content", size=2**40, hashes=SMALL.hashes)),
+        of_files(BlobFile(path="content", size=3, blake3=b"")),
+        of_files(BlobFile(path="content", size=2**40, blake3=SMALL.blake3)),
     ],
 )
 async def test_a_manifest_that_is_none_ends_the_lease(make_peer, lease_of, manifest):
@@ -233,7 +233,7 @@ async def test_what_the_owner_has_no_room_for_is_refused_before_it_is_sent(make_
     client = await lease_of(await make_peer())
     await client.has_the_bundle()
     pieces = 8 * OFFER.disk_mb  # of a quarter of a MiB: twice what the peer lends
-    huge = Blob(of_files(BlobFile(path="content", size=pieces * PIECE_BYTES, hashes=bytes(32 * pieces))))
+    huge = Blob(of_files(BlobFile(path="content", size=pieces * PIECE_BYTES, blake3=bytes(32 * pieces))))
     await client.session.send(BlobManifest(blob=huge.name), huge.encoded)
     refused = await client.hears(BlobRefused)
     assert refused.blob == huge.name

@@ -26,7 +26,7 @@ from axonp2p.transport.messages import Refusal, error_of
 from peer_daemon.lending.leases import MOST_GRACE_S
 
 CONTENT = b"class Task: ..."
-BLOB = Blob(Manifest(files=[BlobFile(path="task.py", size=len(CONTENT), hashes=book_of(CONTENT).hashes)]))
+BLOB = Blob(Manifest(files=[BlobFile(path="task.py", size=len(CONTENT), blake3=book_of(CONTENT).hashes)]))
 
 
 async def heard(session, kind):

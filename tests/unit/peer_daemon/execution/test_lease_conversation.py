@@ -120,7 +120,7 @@ async def test_a_lease_from_its_beginning_to_its_end(make_peer):
     worker.inside.send(Started())
     await heard(session, WorkerStarted)
 
-    blob = Blob(Manifest(files=[BlobFile(path="task.py", size=len(CONTENT), hashes=book_of(CONTENT).hashes)]))
+    blob = Blob(Manifest(files=[BlobFile(path="task.py", size=len(CONTENT), blake3=book_of(CONTENT).hashes)]))
     await session.send(BlobManifest(blob=blob.name), blob.encoded)
     assert (await heard(session, BlobHave))[0].pieces == b"\0"
     await session.send(BlobPiece(blob=blob.name, number=0), CONTENT)

@@ -75,6 +75,12 @@ class Member:
     def opened(self, session: Session) -> None:
         self.opened_sessions.append(session)
 
+    def lane_opened(self, lane) -> None:
+        """It counts nothing."""
+
+    def hold_back(self, count: int) -> float:
+        return 0.0
+
     async def serve(self, session: Session) -> None:
         self.sessions.append(session)
         self.dialled.set()

@@ -62,3 +62,15 @@ def test_over_any_number_of_cuts_everything_arrives_once(data: st.DataObject) ->
     while (payload := following(outbox)) is not None:
         arrived.append(payload)
     assert arrived == messages
+
+
+def test_what_waits_and_what_may_go_again_is_counted_in_bytes() -> None:
+    outbox = filled(b"a", b"bb", b"cccc")
+    assert (outbox.waiting_bytes, outbox.kept_bytes, outbox.gone) == (7, 0, 0)
+    outbox.next()
+    outbox.next()
+    assert (outbox.waiting_bytes, outbox.kept_bytes, outbox.gone) == (4, 3, 2)
+    outbox.received(1)
+    assert (outbox.waiting_bytes, outbox.kept_bytes, outbox.gone) == (4, 2, 2)
+    outbox.resume(1)
+    assert (outbox.waiting_bytes, outbox.kept_bytes, outbox.gone) == (6, 0, 1)

@@ -36,6 +36,12 @@ class OpenRoad:
         if not session.relay:
             self.direct.set()
 
+    def lane_opened(self, lane) -> None:
+        """It counts nothing."""
+
+    def hold_back(self, count: int) -> float:
+        return 0.0
+
 
 class Pair:
     """Two members behind routers; rank 0 dials."""

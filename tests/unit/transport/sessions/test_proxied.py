@@ -15,7 +15,7 @@ from axonp2p.identity.keys import PrivateKey
 from axonp2p.transport.address import PinnedAddress
 from axonp2p.transport.http.http_caller import HttpCaller
 from axonp2p.transport.http.http_replies import add_ping
-from axonp2p.transport.sessions import connections, proxied
+from axonp2p.transport.sessions import before_tls, connections
 from axonp2p.transport.sessions.dialer import dial
 from axonp2p.transport.sessions.listener import Listener
 from axonp2p.transport.sessions.proxy_header import Networks, parse_networks
@@ -153,7 +153,7 @@ async def test_proxies_that_wait_are_bounded(behind: Behind, proxy: TcpProxy, mo
 async def test_half_a_header_is_cut_off_and_its_place_is_free_again(
     behind: Behind, proxy: TcpProxy, monkeypatch: pytest.MonkeyPatch, half: bytes
 ) -> None:
-    monkeypatch.setattr(proxied, "WITHIN_S", 0.05)
+    monkeypatch.setattr(before_tls, "WITHIN_S", 0.05)
     monkeypatch.setattr(connections, "MOST_UNNAMED", 1)
     reader, writer = await asyncio.open_connection("127.0.0.1", behind.listener.port)
     writer.write(half)

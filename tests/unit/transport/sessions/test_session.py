@@ -469,7 +469,7 @@ async def dumb(hosts):
     async def freeze(request: web.Request) -> web.StreamResponse:
         line = web.WebSocketResponse(autoping=False)
         await line.prepare(request)
-        other = await host.listener._prove(line, "", "")
+        other = await host.listener._prove(line, "", "", "")
         other._ticker.cancel()
         await other.ended.wait()
         return line
