@@ -13,14 +13,19 @@ from concurrent.futures import as_completed
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
+from joblib import parallel_config
 
 import axonp2p
+import axonp2p.joblib
 from axonp2p.client.events.events import PeerLost
+from axonp2p.errors import NotPlain
 from axonp2p.jobs.lifecycle import JobState
 from axonp2p.kinds.map.events import ChunkDone
 from axonp2p.kinds.map.record import MapRecord
 from axonp2p.sandbox.child import why_no_sandbox
+from tests.laboratory import scikit_calls
 from tests.system.processes import Processes
 
 PEERS = ("heron", "lynx", "otter", "wren")
@@ -60,12 +65,34 @@ def test_200_calls_are_equal_to_a_plain_loop_and_an_exception_comes_back(process
             else:
                 error = future.exception()
                 assert isinstance(error, axonp2p.TaskError)
-                assert (error.kind, error.message) == ("KeyError", "'thirteen'")
+                assert (error.kind, error.reason) == ("KeyError", "'thirteen'")
                 assert "in work" in error.traceback
     record = calls.job.record
     assert isinstance(record, MapRecord)
     assert (record.state, record.results, record.failed) == (JobState.FINISHED, 200, 1)
     assert sum(record.credits.values()) > 0
+
+
+def test_an_array_of_many_calls_leaves_about_once_and_arrays_come_back(processes: Processes, tmp_path: Path) -> None:
+    table = np.random.default_rng(0).random((500, 1000))  # 4 MB
+
+    def column_means(numbers: np.ndarray[Any, Any], power: int) -> np.ndarray[Any, Any]:
+        return (numbers**power).mean(axis=0)
+
+    with executor(processes, tmp_path) as calls:
+        found = [calls.submit(column_means, table, power) for power in range(1, 9)]
+        for power, future in enumerate(found, 1):
+            assert np.array_equal(future.result(), column_means(table, power))
+
+
+def test_scikit_learn_is_unchanged_on_peers(processes: Processes, tmp_path: Path) -> None:
+    """The sandbox has the packages of the peer's own Python, scikit-learn among them."""
+    with executor(processes, tmp_path) as calls, parallel_config("axon", executor=calls):
+        for name, call in scikit_calls.WORKING.items():
+            assert scikit_calls.same(call(-1), call(1)), name
+        for call in scikit_calls.REFUSED.values():
+            with pytest.raises(NotPlain, match="cannot travel back"):
+                call(-1)
 
 
 def test_it_works_inside_a_running_event_loop(processes: Processes, tmp_path: Path) -> None:

@@ -18,7 +18,7 @@ from axonp2p.client.run.crew import LeasedCrew
 from axonp2p.client.run.driver import JobContext
 from axonp2p.client.run.processor_time import flops_of
 from axonp2p.client.run.settlement import JobSettlement
-from axonp2p.errors import AxonError, JobFailed, PeerMisbehaved, TaskError
+from axonp2p.errors import AxonError, JobFailed, PeerMisbehaved, SettingsError, TaskError
 from axonp2p.jobs.lifecycle import JobState
 from axonp2p.jobs.messages import HandBack, OwnersMessage, WorkerPaused
 from axonp2p.kinds.map.arriving_results import ArrivedResults, ArrivingResults
@@ -126,7 +126,7 @@ class MapDriver:
             closed=self._live is None,
         )
         self._queue = ChunkQueue(plan)
-        self._sending = ChunkSending(self._calls, self._live)
+        self._sending = ChunkSending(self._calls, self._live, self._not_sent)
 
     def pause(self) -> None:
         """`Driver`."""
@@ -354,6 +354,7 @@ class MapDriver:
 
     def _chunk_over(self, rank: int, over: ChunkOver, now: float) -> list[QueueAction]:
         self._since.pop((rank, over.chunk), None)
+        self._sending.over(rank, over.chunk, self._settlement.crew)
         crashed = over.reason or "it ended" if over.why == "crashed" else ""
         awaited = self._queue.awaited(rank, over.chunk)
         if crashed and awaited:
@@ -400,6 +401,11 @@ class MapDriver:
                     self._journal.tell(PeerSetAside(peer=self._name(rank), items=list(items[:16])))
                     reason = f"it failed in calls that others could do: items {', '.join(map(str, items[:16]))}"
                     self._inbox.put_nowait((rank, reason))
+
+    def _not_sent(self, rank: int, error: AxonError) -> None:
+        """A peer cannot have a blob: a fault of this disk ends the job, all else the peer's part in it."""
+        mine = isinstance(error, SettingsError | JobFailed)
+        self._inbox.put_nowait(error if mine else (rank, f"it did not take what its calls need: {error.message}"))
 
     async def _start(self, action: StartChunk) -> None:
         rank, items = action.rank, action.items

@@ -80,6 +80,15 @@ class KeepBlob(Message, tag=True, frozen=True):
     """Where the part begins."""
 
 
+class UseBlob(Message, tag=True, frozen=True):
+    """The daemon has brought this blob: it is in /blobs."""
+
+    name: BlobName
+    """As chunks name it."""
+    file: BlobName
+    """What it is called there."""
+
+
 class ReportCalls(Message, tag=True, frozen=True):
     """Say `AtWork`: nothing was heard of you for a while."""
 
@@ -153,5 +162,5 @@ class BlobsLacking(Message, tag=True, frozen=True):
     """Of blobs."""
 
 
-ToWorkerMap = PrepareCalls | BeginChunk | EndChunk | KeepBlob | ReportCalls
+ToWorkerMap = PrepareCalls | BeginChunk | EndChunk | KeepBlob | UseBlob | ReportCalls
 FromWorkerMap = AtWork | ChunkBegun | ResultPart | CallResults | ChunkOver | BlobsLacking

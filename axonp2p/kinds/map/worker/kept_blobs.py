@@ -13,7 +13,7 @@ from axonp2p.errors import MalformedMessage
 MOST_BYTES = 96 * 2**20
 """Of blobs that no chunk names; the scratch is memory of the sandbox."""
 BROUGHT = Path("/blobs")
-"""Where the daemon shows the large ones."""
+"""Where the daemon shows the large ones, which are not counted here."""
 
 
 class KeptBlobs:
@@ -54,9 +54,15 @@ class KeptBlobs:
         self._make_room()
         return True
 
+    def use(self, name: str, file: str) -> None:
+        """The daemon shows this one, under another name."""
+        if name not in self._sizes:
+            (self.folder / name).unlink(missing_ok=True)
+            (self.folder / name).symlink_to(BROUGHT / file)
+
     def lacking(self, names: Iterable[str]) -> list[str]:
         """Those of these that are not here."""
-        return [name for name in names if name not in self._sizes and not (BROUGHT / name).exists()]
+        return [name for name in names if name not in self._sizes and not (self.folder / name).exists()]
 
     def dropped(self, names: Iterable[str]) -> list[str]:
         """Those of these that were here once."""
@@ -89,8 +95,7 @@ class KeptBlobs:
 
 def open_kept(folder: Path, name: str) -> bytes | memoryview:
     """The bytes of a blob, read-only, without a copy."""
-    place = BROUGHT / name
-    with (place if place.exists() else folder / name).open("rb") as file:
+    with (folder / name).open("rb") as file:
         try:
             return memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))
         except ValueError:  # it is empty

@@ -24,6 +24,7 @@ from axonp2p.kinds.map.messages import (
     PrepareCalls,
     ReportCalls,
     ToWorkerMap,
+    UseBlob,
 )
 from axonp2p.kinds.map.worker.core_runner import CoreRunner, WorkerChunk
 from axonp2p.kinds.map.worker.kept_blobs import KeptBlobs
@@ -111,6 +112,10 @@ class MapWorker:
                 with self._changed:
                     if self._blobs.keep(order.name, order.size, order.offset, payload):
                         self._changed.notify_all()
+            case UseBlob():
+                with self._changed:
+                    self._blobs.use(order.name, order.file)
+                    self._changed.notify_all()
 
     def _prepare(self, order: PrepareCalls) -> None:
         if not self._bundle_ready:

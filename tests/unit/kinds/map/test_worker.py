@@ -33,6 +33,7 @@ from axonp2p.kinds.map.messages import (
     ReportCalls,
     ResultPart,
     ToWorkerMap,
+    UseBlob,
 )
 from axonp2p.kinds.map.worker import kept_blobs
 from axonp2p.kinds.map.worker.worker_main import MapWorker
@@ -301,6 +302,26 @@ def test_a_chunk_waits_for_its_blobs_and_dropped_ones_are_asked_for(
     assert daemon.hears()[0] == BlobsLacking(names=[name])
     daemon.order(KeepBlob(name=name, size=len(blob), offset=0), blob)
     assert daemon.results()[0] == [6]
+
+
+def test_a_large_blob_is_where_the_daemon_shows_it(
+    daemon: PlayedDaemon, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    daemon.prepare()
+    monkeypatch.setattr(kept_blobs, "BROUGHT", tmp_path)
+    blob = CallPacker().pack_call((4,), {}).data
+    name, file = hashlib.sha256(blob).hexdigest(), "f" * 64
+    function = PackedPart(CallPacker().pack(lambda x: x * 2).data)
+    payload = msgspec.msgpack.encode(ChunkCalls([function], [PackedCall(0, PackedPart(b"", name))]))
+    daemon.chunk(1, 0, payload=payload, blobs=[name])
+    (tmp_path / file).write_bytes(blob)
+    daemon.order(UseBlob(name=name, file=file))
+    assert daemon.results()[0] == [8]
+    (tmp_path / file).unlink()
+    daemon.chunk(2, 0, payload=payload, blobs=[name])
+    (tmp_path / file).write_bytes(blob)
+    daemon.order(UseBlob(name=name, file=file))
+    assert daemon.results()[0] == [8]
 
 
 @pytest.mark.parametrize(("size", "offset"), [(3, 0), (9, 6)])
