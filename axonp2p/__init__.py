@@ -20,8 +20,16 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from axonp2p import events as events
     from axonp2p.client.swarm import Swarm as Swarm
+    from axonp2p.errors import TaskError as TaskError
+    from axonp2p.kinds.map.calls.executor import Executor as Executor
     from axonp2p.loggers.opening import open_logger as open_logger
     from axonp2p.training.trainer.weights import load_weights as load_weights
+
+
+_OF_CALLS = {
+    "Executor": "axonp2p.kinds.map.calls.executor:Executor",
+    "TaskError": "axonp2p.errors:TaskError",
+}
 
 
 def __getattr__(name: str) -> Any:
@@ -30,6 +38,10 @@ def __getattr__(name: str) -> Any:
         from axonp2p.client.swarm import Swarm
 
         return Swarm
+    if name in _OF_CALLS:
+        from axonp2p.jobs.kinds import load
+
+        return load(_OF_CALLS[name])
     if name == "load_weights":
         from axonp2p.jobs.kinds import load
 

@@ -315,6 +315,40 @@ class CopiesFailed(JobFailed):
     code = "AX-104"
 
 
+class CallsFailed(JobFailed):
+    """A job has all its results, and some of them are errors."""
+
+    code = "AX-107"
+
+
+class TaskError(JobFailed):
+    """A function raised an exception at a peer: its class, its message and its traceback, as text."""
+
+    code = "AX-110"
+
+    def __init__(self, kind: str, message: str, traceback: str = "") -> None:
+        """`kind` is the name of the exception's class; of an exception itself nothing travels but text."""
+        super().__init__(f"{kind}: {message}" if message else kind, cause=traceback)
+        self.kind = kind
+        self.reason = message
+        self.traceback = traceback
+
+    def __reduce__(self) -> tuple[type[TaskError], tuple[str, str, str]]:
+        return TaskError, (self.kind, self.reason, self.traceback)
+
+
+class NotPlain(JobFailed):
+    """A function returned something that cannot travel back: results are data, never objects with code."""
+
+    code = "AX-108"
+
+
+class NotPicklable(JobFailed):
+    """A function or an argument cannot be pickled, so it cannot be sent."""
+
+    code = "AX-109"
+
+
 class JobOver(AxonError):
     """The job is over, so it can be neither paused, cancelled nor resumed."""
 

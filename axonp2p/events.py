@@ -42,6 +42,12 @@ from axonp2p.client.events.events import ReceiptsMissing as ReceiptsMissing
 from axonp2p.client.events.events import Reserved as Reserved
 from axonp2p.client.events.events import RttMeasured as RttMeasured
 from axonp2p.client.events.events import RttsGuessed as RttsGuessed
+from axonp2p.kinds.map.events import CallFailed as CallFailed
+from axonp2p.kinds.map.events import CallsDone as CallsDone
+from axonp2p.kinds.map.events import ChunkCopied as ChunkCopied
+from axonp2p.kinds.map.events import ChunkCrashed as ChunkCrashed
+from axonp2p.kinds.map.events import ChunkDone as ChunkDone
+from axonp2p.kinds.map.events import PeerSetAside as PeerSetAside
 from axonp2p.kinds.run.events import CopyBegun as CopyBegun
 from axonp2p.kinds.run.events import CopyEnded as CopyEnded
 from axonp2p.kinds.run.events import CopyRetried as CopyRetried

@@ -4,7 +4,13 @@ from __future__ import annotations
 
 from axonp2p.errors import AxonError, NotInstalled, WrongSystem
 
-_EXTRAS = {"torch": "torch", "safetensors": "torch", "sqlite_utils": "tracker", "prometheus_client": "tracker"}
+_EXTRAS = {
+    "torch": "torch",
+    "safetensors": "torch",
+    "sqlite_utils": "tracker",
+    "prometheus_client": "tracker",
+    "joblib": "joblib",
+}
 """Which extra of axonp2p brings a module (setup.cfg)."""
 _OF_UNIX = frozenset({"fcntl", "grp", "pty", "pwd", "resource", "termios", "tty"})
 PAGE = "docs/windows-macos.md"

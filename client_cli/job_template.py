@@ -11,6 +11,7 @@ from axonp2p.jobs.spec import JOB_FILE, parse_spec
 
 FILES = {
     "train": {JOB_FILE: "what is to be done, and what it needs", "task.py": "the model, the data and the loss"},
+    "map": {JOB_FILE: "what is to be done, and what it needs", "work.py": "the function that is called"},
     "run": {JOB_FILE: "what is to be done, and what it needs", "work.py": "what each copy runs"},
 }
 """By kind of job."""

@@ -32,5 +32,10 @@ STORIES: dict[str, KindStory] = {
         report="client_cli.run.report:REPORT",
         check="client_cli.run.check:check",
     ),
+    "map": KindStory(
+        text="client_cli.map.text:TEXT",
+        report="client_cli.map.report:REPORT",
+        check="client_cli.map.check:check",
+    ),
 }
 """By the kind's name in `jobs.kinds`."""

@@ -31,6 +31,14 @@ class JobDraft:
     bundle: Bundle
 
 
+@dataclass(frozen=True)
+class TextJob:
+    """A job that a program describes: the text of its job.toml, and the folder where the files are that it names."""
+
+    text: str
+    folder: Path
+
+
 @contextmanager
 def drafted(job: object, overrides: Sequence[Override] = ()) -> Iterator[JobDraft]:
     """The job in a folder (text or path), or that of a task's class or object; its bundle can be read while inside.
@@ -41,6 +49,9 @@ def drafted(job: object, overrides: Sequence[Override] = ()) -> Iterator[JobDraf
         folder = Path(job).expanduser().absolute()
         text, called, made = read_job_file(folder), str(folder / JOB_FILE), {}
         spec = parse_spec(text, folder / JOB_FILE, overrides)
+    elif isinstance(job, TextJob):
+        folder, text, called, made = job.folder, job.text, str(job.folder), {JOB_FILE: job.text}
+        spec = parse_spec(text, "this job", overrides)
     else:
         source = source_of(job)
         folder, called, made = source.folder, "", {source.file: source.text}

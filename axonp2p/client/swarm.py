@@ -16,7 +16,7 @@ import asyncio
 import concurrent.futures
 import secrets
 import shutil
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
 from types import TracebackType
@@ -32,7 +32,7 @@ from axonp2p.client.hosted.hosted_mark import HostedMark, read_mark, write_mark
 from axonp2p.client.hosted.hosts import hand_over, hand_to_second
 from axonp2p.client.interrupted import interrupted
 from axonp2p.client.job import Job
-from axonp2p.client.job_draft import drafted
+from axonp2p.client.job_draft import TextJob, drafted
 from axonp2p.client.leasing.hiring import Means
 from axonp2p.client.leasing.release_leases import release_leases
 from axonp2p.client.ledger.credit_history import CreditHistory, PendingCredit, ask_history, pending_of, read_key
@@ -58,6 +58,7 @@ from axonp2p.errors import AlreadyRunning, PackagesWrong, Unreachable
 from axonp2p.hosting.messages import HostedWish
 from axonp2p.identity.key_file import load_or_create_key
 from axonp2p.identity.peer_id import PeerId
+from axonp2p.jobs.kinds import load
 from axonp2p.jobs.lifecycle import JobState, is_over
 from axonp2p.jobs.overrides import Override, keywords
 from axonp2p.jobs.spec import JobSpec, need_of, read_spec
@@ -161,6 +162,27 @@ class Swarm:
         kept, record, spec = self._write_down(job, [*overrides, *keywords({"peers": peers, **settings})])
         means = self._get_means()
         return self._start(means, kept, record, spec, wait_s=wait)
+
+    def begin(self, job: TextJob, program: object, *, overrides: Sequence[Override] = (), **settings: Any) -> Job:
+        """Start a job that a program has described, as `submit` does.
+
+        `program` is given to the driver of the job's kind (`JobContext.program`), in this life of the job alone: so a
+        program and a driver can have a queue between them.
+        """
+        kept, record, spec = self._write_down(job, [*overrides, *keywords(settings)])
+        return self._start(self._get_means(), kept, record, spec, program=program)
+
+    def map(
+        self, function: Callable[..., Any], *items: Iterable[Any], peers: int = 4, **settings: Any
+    ) -> Iterator[Any]:
+        """The results of a function for each of the items, made by a job of kind `map` on so many peers.
+
+        They come in the order of their items, each once it and those before it are there. Raises the `TaskError` of
+        the first call that failed. `settings` are those of `axonp2p.Executor`.
+        """
+        executor_of = load("axonp2p.kinds.map.calls.executor:Executor")
+        with executor_of(peers, swarm=self, **settings) as executor:
+            yield from executor.map(function, *items)
 
     def hand_over(
         self, job: object, peers: int | None = None, *, overrides: Sequence[Override] = (), **settings: Any
@@ -405,6 +427,7 @@ class Swarm:
         mended: Sequence[Event] = (),
         *,
         wait_s: float = 0.0,
+        program: object = None,
     ) -> Job:
         if self._hosted_here and spec.packages.wanted and not was_brought(folder):
             raise PackagesWrong(
@@ -419,7 +442,7 @@ class Swarm:
             journal.tell(event)
         # Nobody is there to submit a hosted job again.
         wait_s = max(wait_s, spec.need.wait if self._hosted_here else 0.0)
-        run = JobRun(means, journal, spec, bundle, wait_s=wait_s)
+        run = JobRun(means, journal, spec, bundle, wait_s=wait_s, program=program)
         journal.tell(
             JobSubmitted(
                 job=record.id,

@@ -49,6 +49,9 @@ class JobKind:
     """The field of job.json that counts the units of its work that are done; empty: none does."""
     unit: str = "unit"
     """What is counted."""
+    suits: str = ""
+    """Says why a peer that meets a job's need cannot do it, from the spec and what the peer offers
+    (`kinds.map.section.why_not`): empty text when it can. Empty: they all can."""
     stands_by: bool = False
     """Whether its worker takes so long to load that one is started before there is a lease for it."""
     executes: bool = False
@@ -88,6 +91,20 @@ KINDS: dict[str, JobKind] = {
             counter="results",
             unit="copy",
             executes=True,
+        ),
+        JobKind(
+            name="map",
+            section="axonp2p.kinds.map.section:SECTION",
+            record="axonp2p.kinds.map.record:MapRecord",
+            events="axonp2p.kinds.map.events:MapEvent",
+            driver="axonp2p.kinds.map.driver:MapDriver",
+            worker="axonp2p.kinds.map.worker.worker_main",
+            finish="axonp2p.kinds.map.kept_end:finish",
+            result="axonp2p.kinds.map.fetched:fetched",
+            result_files=("results.sqlite",),
+            counter="results",
+            unit="call",
+            suits="axonp2p.kinds.map.section:why_not",
         ),
     )
 }

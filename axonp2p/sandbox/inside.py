@@ -63,6 +63,10 @@ class Inside:
         message: ToWorkerMessage = decode(frame.header, ToWorkerMessage, HEADER_LIMIT)
         return message, frame.payload
 
+    def forget(self) -> None:
+        """In a process that was forked: it has no part in the channel, which stays open for the others."""
+        os.close(self._socket.detach())
+
     def close(self) -> None:
         """Close the channel; a thread that waits in `receive` gets `Unreachable`."""
         try:

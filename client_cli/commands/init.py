@@ -13,7 +13,7 @@ from client_cli.options import common
 @click.argument("folder", metavar="NAME", type=click.Path(path_type=Path))
 @click.option(
     "--kind",
-    type=click.Choice(["train", "run"]),
+    type=click.Choice(["train", "run", "map"]),
     default="train",
     show_default=True,
     help="A training, or copies of one command.",

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from axonp2p.client.events import events
 from client_cli.report.story import Life
 
 Doing = Literal["ready", "train", "exchange", "wait", "behind", "paused", "lost", "now", "ran", "failed"]
@@ -62,3 +64,27 @@ class WorkTime:
             if moment >= began:
                 found = offset + min(moment, ended) - began
         return found
+
+
+def add_paused(turns: Sequence[events.Event], found: dict[str, Lane], time: WorkTime, last: float) -> None:
+    """Over the spans of each lane, those in which its owner paused it; and when it was lost."""
+    since: dict[str, float] = {}
+
+    def over(name: str, at: float) -> None:
+        began = since.pop(name, None)
+        if began is not None and name in found:
+            found[name].over.append(Span(time.at(began), time.at(max(began, at)), "paused"))
+
+    for event in turns:
+        match event:
+            case events.PeerPaused(peer=name):
+                since.setdefault(name, event.at)
+            case events.PeerResumed(peer=name) | events.PeerLost(peer=name):
+                over(name, event.at)
+                if isinstance(event, events.PeerLost) and name in found:
+                    found[name].lost_at.append(time.at(event.at))
+            case events.JobSubmitted():
+                for name in list(since):
+                    over(name, event.at)
+    for name in list(since):
+        over(name, last)

@@ -33,6 +33,8 @@ class JobContext:
     """Whether the job looks for others once too few peers are left."""
     replacing: Callable[[LeasedCrew], AbstractAsyncContextManager[None]]
     """Meanwhile peers are hired in place of those that go, and `WorkListener.joined` is told."""
+    program: object = None
+    """What the program that submitted the job has given its driver to work with, as `Swarm.begin` says."""
 
 
 class Driver(Protocol):

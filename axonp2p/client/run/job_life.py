@@ -26,7 +26,7 @@ from axonp2p.jobs.bundle import Bundle
 from axonp2p.jobs.kinds import KINDS, load
 from axonp2p.jobs.lifecycle import JobState
 from axonp2p.jobs.spec import JobSpec, need_of
-from axonp2p.peers.capability import read_need
+from axonp2p.peers.capability import Capability, read_need
 from axonp2p.supervision import cancel_and_wait, keep_up
 
 REFILL_S = 60.0
@@ -37,16 +37,24 @@ class JobLife:
     """What one life of a job does with its peers. `live()` is called once."""
 
     def __init__(
-        self, means: Means, journal: JobJournal, spec: JobSpec, bundle: Bundle, *, wait_s: float = 0.0
+        self,
+        means: Means,
+        journal: JobJournal,
+        spec: JobSpec,
+        bundle: Bundle,
+        *,
+        wait_s: float = 0.0,
+        program: object = None,
     ) -> None:
-        """`wait_s`: for how long peers are waited for before anything is done, where too few are free."""
+        """`wait_s`: for how long peers are waited for before anything is done, where too few are free. `program`: as
+        `JobContext` has it."""
         self._wait_s = wait_s
         self._means = means
         self._journal = journal
         self._spec = spec
         self._packages = JobPackages(means, journal, spec, bundle)
         self._began = means.clock.monotonic()
-        context = JobContext(means, journal, spec, self._began, self._may_wait, self._replacing)
+        context = JobContext(means, journal, spec, self._began, self._may_wait, self._replacing, program)
         self._driver: Driver = load(KINDS[spec.kind].driver)(context)
         self.drives = False
         """Whether there is work that can be paused or left in good order."""
@@ -156,8 +164,13 @@ class JobLife:
             at_least=need.min_peers,
             max_rtt_s=need.max_rtt / 1000,
             reserve_s=need.reserve,
-            also=self._packages.why_not,
+            also=self._why_not,
         )
+
+    def _why_not(self, offer: Capability) -> str:
+        """Why a peer that meets the need cannot do the job."""
+        suits = KINDS[self._spec.kind].suits
+        return self._packages.why_not(offer) or (load(suits)(self._spec, offer) if suits else "")
 
     def _tell(self, event: Event) -> None:
         if isinstance(event, Reserved) and self._journal.record.state is JobState.FINDING:

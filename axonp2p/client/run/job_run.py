@@ -22,11 +22,19 @@ class JobRun:
     """One life of a job: from submit, or resume, to its end. `run()` is called once."""
 
     def __init__(
-        self, means: Means, journal: JobJournal, spec: JobSpec, bundle: Bundle, *, wait_s: float = 0.0
+        self,
+        means: Means,
+        journal: JobJournal,
+        spec: JobSpec,
+        bundle: Bundle,
+        *,
+        wait_s: float = 0.0,
+        program: object = None,
     ) -> None:
-        """`wait_s`: for how long peers are waited for, where too few are free when it begins."""
+        """`wait_s`: for how long peers are waited for, where too few are free when it begins. `program`: as
+        `JobContext` has it."""
         self._journal = journal
-        self._life = JobLife(means, journal, spec, bundle, wait_s=wait_s)
+        self._life = JobLife(means, journal, spec, bundle, wait_s=wait_s, program=program)
         self._task: asyncio.Task[None] | None = None
         self._cancelling = self._finishing = False
 

@@ -21,6 +21,7 @@ import math
 from collections import Counter
 from collections.abc import Iterable
 
+from axonp2p.client.run.standing_still import Durations, stands_still_from
 from axonp2p.kinds.run.copy_actions import (
     CopiesPlan,
     CopyAction,
@@ -31,7 +32,6 @@ from axonp2p.kinds.run.copy_actions import (
     StartCopy,
     StopCopy,
 )
-from axonp2p.kinds.run.standing_still import Durations, stands_still_from
 from axonp2p.kinds.run.waiting_indices import WaitingIndices
 
 _UNDONE = (CopyState.RUNNING, CopyState.ENDED_WELL)

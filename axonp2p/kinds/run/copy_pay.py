@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 from axonp2p.client.ledger.receipts import ReceiptBook
+from axonp2p.client.run.processor_time import flops_of
 from axonp2p.client.run.settlement import JobSettlement
 from axonp2p.client.storage.job_journal import JobJournal
 from axonp2p.kinds.run.messages import CopyExited
 from axonp2p.kinds.run.record import RunRecord, UnpaidWork
 from axonp2p.kinds.run.results import CopyResult
-from axonp2p.peers.capability import read_capability
 
 PAY_EVERY_S = 30.0
 """One receipt for all copies of a peer that ended meanwhile."""
-MOST_CORE_GFLOPS = 400.0
-"""A row may boast: no core that a sandbox runs on has more float32 speed (two 512-bit FMA units at 5 GHz make 320)."""
 
 
 class CopyPay:
@@ -34,9 +32,7 @@ class CopyPay:
 
     def owe(self, settlement: JobSettlement, rank: int, ended: CopyExited, line: CopyResult) -> None:
         """Its processor seconds at the speed that the peer's row tells, as far as a core can have it."""
-        offer = read_capability(settlement.crew.leases[rank].row.capability or {})
-        core_gflops = min(offer.gflops / max(1, offer.cores), MOST_CORE_GFLOPS)
-        flops = round(ended.cpu_seconds * core_gflops * 1e9)
+        flops = flops_of(ended.cpu_seconds, settlement.crew.leases[rank].row.capability)
         before = self._record.unpaid.get(rank) or UnpaidWork(index=line.index)
         unpaid = before.and_also(line.index, flops, round(1000 * ended.seconds))
         self._journal.change(lasting=True, unpaid={**self._record.unpaid, rank: unpaid}, accepted=line)

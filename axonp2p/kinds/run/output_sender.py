@@ -10,37 +10,10 @@ from axonp2p.errors import Unreachable
 from axonp2p.jobs.output_files import words_of_files
 from axonp2p.jobs.output_messages import OutputBounds, OutputMessage
 from axonp2p.kinds.run.messages import SendOutputs
+from axonp2p.sandbox.bulk_credit import BulkCredit
 from axonp2p.sandbox.inside import Inside
 from axonp2p.sandbox.messages import Control
 from axonp2p.wire.frame import FRAME_COST, pack_frame
-
-
-class BulkCredit:
-    """What the daemon allows of parts of files."""
-
-    def __init__(self) -> None:
-        self._left = 0
-        self._changed = threading.Condition()
-
-    def add(self, more: int) -> None:
-        """So many more bytes."""
-        with self._changed:
-            self._left += more
-            self._changed.notify_all()
-
-    def take(self, count: int, stopped: threading.Event) -> bool:
-        """Wait until there is some, then take `count` of it; false when it was stopped meanwhile."""
-        with self._changed:
-            self._changed.wait_for(lambda: self._left > 0 or stopped.is_set())
-            if stopped.is_set():
-                return False
-            self._left -= count
-            return True
-
-    def wake(self) -> None:
-        """Look again who was stopped."""
-        with self._changed:
-            self._changed.notify_all()
 
 
 class OutputSender:

@@ -26,7 +26,8 @@ from axonp2p.kinds.run.messages import (
     SendOutputs,
     ToWorkerRun,
 )
-from axonp2p.kinds.run.output_sender import BulkCredit, OutputSender
+from axonp2p.kinds.run.output_sender import OutputSender
+from axonp2p.sandbox.bulk_credit import BulkCredit
 from axonp2p.sandbox.inside import Inside, serve_daemon
 from axonp2p.sandbox.messages import BundleReady, Control, MayTell, Start, Started, ToWorkerMessage
 from axonp2p.wheels.import_path import use_wheels

@@ -14,14 +14,19 @@ FOLDER = Path("~/.cache/axon-bench").expanduser()
 PACKAGES = {
     "hivemind": ["hivemind==1.1.12", "numpy<2.4"],  # its 8-bit codec fails with a newer NumPy
     "flower": ["flwr==1.41.0"],
+    "loky": ["loky==3.7.0"],
+    "dask": ["distributed==2026.8.0"],
+    "ray": ["ray==2.60.0"],
 }
+WITHOUT_TORCH = {"loky", "dask", "ray"}
 
 
 def python_of(name: str) -> Path:
     """The interpreter of a baseline's environment, which is made when it is not there."""
     home = FOLDER / name
     python = home / "bin" / "python"
-    packages = [f"torch=={version('torch').partition('+')[0]}", *PACKAGES[name]]
+    torch = [] if name in WITHOUT_TORCH else [f"torch=={version('torch').partition('+')[0]}"]
+    packages = [*torch, *PACKAGES[name]]
     made = home / "made"
     if not made.exists() or made.read_text() != " ".join(packages):
         print(f"making {home} with {' '.join(packages)} ...", file=sys.stderr)

@@ -28,8 +28,9 @@ from axonp2p.kinds.run.messages import (
     SendOutputs,
     ToWorkerRun,
 )
-from axonp2p.kinds.run.output_sender import BulkCredit, OutputSender
+from axonp2p.kinds.run.output_sender import OutputSender
 from axonp2p.kinds.run.worker import RunWorker
+from axonp2p.sandbox.bulk_credit import BulkCredit
 from axonp2p.sandbox.inside import Inside
 from axonp2p.sandbox.messages import BundleReady, Control, FromWorkerMessage, MayTell, ToWorkerMessage
 from axonp2p.wire.codec import decode

@@ -1,0 +1,445 @@
+"""Which calls are made at which peer, which ones again, and which ones twice: the mind of a job of this kind. Pure.
+
+Each call tells what has happened and gives back what is to be done. There is one queue, and peers are given chunks of
+it as they have room: for each core one chunk that runs and one that waits. Waiting chunks may be taken back; one that
+runs is never moved, only copied. Dask's work stealing moved a task 45 times and lost others; a copy cannot be lost.
+
+An item is in one of these places:
+
+    waiting ---> live: in a chunk at a peer, or in two ---> done: it has exactly one result
+       ^             | its chunk is over without its result      ^
+       +-------------+                                           |
+                     +---- its function raised and no retry is left, or its process crashed too often
+
+Lost peers, pauses and chunks that are taken back cost a call nothing.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterable, Sequence
+
+from axonp2p.client.run.standing_still import Durations, stands_still_from
+from axonp2p.kinds.map.chunk_sizes import ChunkSizes
+from axonp2p.kinds.map.messages import MOST_CALLS, HeldChunk
+from axonp2p.kinds.map.queue_actions import (
+    CRASHES,
+    KeepCrash,
+    KeepResults,
+    LiveChunk,
+    QueueAction,
+    QueuePlan,
+    SetAside,
+    StartChunk,
+    StopChunk,
+)
+from axonp2p.kinds.map.waiting_items import WaitingItems
+
+MOST_CORES = 128
+"""Of one peer, for which it is given chunks."""
+MOST_CHUNK_BYTES = 512 * 1024
+"""What the calls of a chunk may take of its message; one call may take more."""
+FAULTS = 2
+"""In so many chunks a peer may fail that others could do."""
+
+
+class ChunkQueue:
+    """One life of a job. `now` is monotonic seconds. Say who is there with `joined`, then `begin`."""
+
+    def __init__(self, plan: QueuePlan) -> None:
+        self._plan = plan
+        self._items = WaitingItems(plan.items, plan.finished)
+        self._closed = plan.closed
+        self._next_chunk = plan.first_chunk
+        self._chunks: dict[int, LiveChunk] = {}
+        """By number."""
+        self._at: dict[int, dict[int, LiveChunk]] = {}
+        """By rank, in their order."""
+        self._cores: dict[int, int] = {}
+        self._leaving: set[int] = set()
+        self._paused: dict[int, float] = {}
+        """Since when."""
+        self._silent: set[int] = set()
+        self._aside: set[int] = set()
+        self._raised: Counter[int] = Counter()
+        self._crashed: Counter[int] = Counter()
+        self._failed_at: dict[int, dict[int, int]] = {}
+        """Of items that were not done in spite of it: the ranks where they failed, and in which chunk."""
+        self._faults: dict[int, dict[int, int]] = {}
+        """By rank: chunks in which it failed, each with an item that another peer did."""
+        self._sizes = ChunkSizes(plan.chunk)
+        self._durations = Durations()
+        self._held = True
+        self._now = -math.inf
+        self._actions: list[QueueAction] = []
+
+    # --- what happens ---
+
+    def begin(self, now: float) -> list[QueueAction]:
+        """All that are there have joined."""
+        self._held = False
+        return self._go_on(now)
+
+    def add(self, count: int, now: float) -> list[QueueAction]:
+        """So many more items, whose numbers follow."""
+        self._items.add(count)
+        return self._go_on(now)
+
+    def close(self, now: float) -> list[QueueAction]:
+        """No more items will come."""
+        self._closed = True
+        return self._go_on(now)
+
+    def drop(self, item: int) -> bool:
+        """Nobody wants its result any more; false where a peer has it, or it is done."""
+        return not self._items.is_live(item) and self._items.finish(item)
+
+    def joined(self, rank: int, cores: int, now: float, has: Iterable[HeldChunk] = ()) -> list[QueueAction]:
+        """A peer is there; `has`: the chunks that an earlier life of the client gave it."""
+        self._forget(rank)
+        self._cores[rank] = min(cores, MOST_CORES)
+        self._at[rank] = {}
+        for held in has:
+            self._take_over(rank, held, now)
+        return self._go_on(now)
+
+    def lost(self, rank: int, now: float, *, own_fault: bool = False, reason: str = "") -> list[QueueAction]:
+        """A peer is gone. `own_fault`: because a call went over a limit of the sandbox."""
+        for chunk in self._forget(rank):
+            if own_fault and chunk.begun is not None and chunk.left and not chunk.stopped:
+                self._crash(chunk, reason)
+        return self._go_on(now)
+
+    def paused(self, rank: int, now: float) -> list[QueueAction]:
+        """The peer's owner lets it stand still."""
+        if rank in self._cores:
+            self._paused.setdefault(rank, now)
+        return self._go_on(now)
+
+    def silent(self, rank: int, now: float) -> list[QueueAction]:
+        """It does not answer."""
+        if rank in self._cores:
+            self._silent.add(rank)
+        return self._go_on(now)
+
+    def resumed(self, rank: int, now: float) -> list[QueueAction]:
+        """It goes on."""
+        self._paused.pop(rank, None)
+        return self._go_on(now)
+
+    def answers(self, rank: int, now: float) -> list[QueueAction]:
+        """It says something again."""
+        if rank not in self._silent:
+            return []
+        self._silent.discard(rank)
+        return self._go_on(now)
+
+    def leaves(self, rank: int, now: float) -> list[QueueAction]:
+        """The peer's owner wants it back soon."""
+        if rank in self._cores:
+            self._leaving.add(rank)
+            for chunk in self._at[rank].values():
+                self._ask_back(chunk)
+        return self._go_on(now)
+
+    def begun(self, rank: int, number: int, now: float) -> list[QueueAction]:
+        """The first call of a chunk begins."""
+        chunk = self._at.get(rank, {}).get(number)
+        if chunk is not None and chunk.begun is None:
+            chunk.begun = max(now, self._now)
+        return self._go_on(now)
+
+    def awaited(self, rank: int, number: int) -> tuple[int, ...]:
+        """Calls whose results may come from a chunk, in the order in which they will."""
+        chunk = self._at.get(rank, {}).get(number)
+        return chunk.left if chunk is not None else ()
+
+    def results(self, rank: int, number: int, raised: Sequence[bool], now: float) -> list[QueueAction]:
+        """The next results of a chunk: for each whether its function raised an exception. No more than `awaited`."""
+        chunk = self._at[rank][number]
+        items = chunk.left[: len(raised)]
+        chunk.came += len(items)
+        kept: list[tuple[int, int]] = []
+        for place, (item, error) in enumerate(zip(items, raised, strict=True)):
+            if self._items.is_done(item):
+                continue
+            if error:
+                self._raised[item] += 1
+                if self._raised[item] <= self._plan.retries:
+                    self._failed_at.setdefault(item, {})[rank] = number
+                    continue
+            self._finish(item, rank, good=not error)
+            kept.append((place, item))
+        self._items.release(items)
+        if kept:
+            places, done = zip(*kept, strict=True)
+            self._actions.append(KeepResults(rank, number, places, done))
+        return self._go_on(now)
+
+    def over(self, rank: int, number: int, now: float, *, seconds: float = 0.0, crashed: str = "") -> list[QueueAction]:
+        """Nothing more comes of a chunk. `crashed`: why its process ended by itself in the first call that is left."""
+        chunk = self._at.get(rank, {}).pop(number, None)
+        if chunk is None:
+            return []
+        del self._chunks[number]
+        seconds = min(seconds, now - chunk.begun) if chunk.begun is not None else seconds
+        if not chunk.left and chunk.items:
+            self._sizes.took(rank, self._plan.group(chunk.items[0]), len(chunk.items), seconds)
+            self._durations.add(seconds / len(chunk.items))
+        if crashed and chunk.left and not chunk.stopped:
+            self._crash(chunk, crashed)
+        self._items.release(chunk.left)
+        return self._go_on(now)
+
+    def hold(self, now: float) -> list[QueueAction]:
+        """Begin nothing more; what runs goes on to its end."""
+        self._held = True
+        for chunk in self._chunks.values():
+            self._ask_back(chunk)
+        return self._go_on(now)
+
+    def due(self, now: float) -> list[QueueAction]:
+        """The deadline has come."""
+        return self._go_on(now)
+
+    # --- what may be asked ---
+
+    @property
+    def over_all(self) -> bool:
+        """Whether each item has its result, and no more will come."""
+        return self._closed and not self._items.undone
+
+    @property
+    def resting(self) -> bool:
+        """Whether nothing runs."""
+        return all(chunk.stopped for chunk in self._chunks.values())
+
+    @property
+    def items(self) -> int:
+        """How many there are."""
+        return self._items.items
+
+    @property
+    def done(self) -> int:
+        """How many have their result."""
+        return self._items.items - self._items.undone
+
+    def chunks_at(self, rank: int) -> tuple[LiveChunk, ...]:
+        """Those that a peer has."""
+        return tuple(self._at.get(rank, {}).values())
+
+    def next_deadline(self) -> float | None:
+        """When to call `due` if nothing else happens."""
+        if not self._may_copy:
+            return None
+        moments = [moment for chunk in self._alone() if (moment := self._still_from(chunk)) > self._now]
+        deadline = min(moments, default=math.inf)
+        return None if deadline == math.inf else deadline
+
+    # --- how calls end ---
+
+    def _finish(self, item: int, rank: int, *, good: bool) -> None:
+        self._items.finish(item)
+        self._raised.pop(item, None)
+        self._crashed.pop(item, None)
+        for failed, number in self._failed_at.pop(item, {}).items():
+            if good and failed != rank:
+                self._fault(failed, number, item)
+
+    def _fault(self, rank: int, number: int, item: int) -> None:
+        if rank not in self._cores or rank in self._aside:
+            return
+        faults = self._faults.setdefault(rank, {})
+        faults[number] = item
+        if len(faults) >= FAULTS:
+            self._aside.add(rank)
+            self._actions.append(SetAside(rank, tuple(sorted(faults.values()))))
+
+    def _crash(self, chunk: LiveChunk, reason: str) -> None:
+        item = chunk.left[0]
+        if self._items.is_done(item):
+            return
+        self._crashed[item] += 1
+        self._failed_at.setdefault(item, {})[chunk.rank] = chunk.number
+        if self._crashed[item] >= CRASHES:
+            self._finish(item, chunk.rank, good=False)
+            self._actions.append(KeepCrash(chunk.rank, item, reason))
+
+    # --- how chunks begin and end ---
+
+    def _go_on(self, now: float) -> list[QueueAction]:
+        self._now = max(self._now, now)
+        for chunk in list(self._chunks.values()):
+            if not chunk.stopped and all(self._items.is_done(item) for item in chunk.left) and chunk.left:
+                self._stop(chunk)
+        if not self._held:
+            self._fill()
+            self._take_back()
+            self._copy()
+        actions, self._actions = self._actions, []
+        return actions
+
+    def _fill(self) -> None:
+        """Give chunks to those that have room, first to those that have least."""
+        while waiting := self._items.waiting:
+            places = 2 * sum(self._cores[rank] for rank in self._able())
+            started = False
+            for rank in sorted(self._able(), key=lambda one: (self._load(one), one)):
+                if self._load(rank) >= 2:
+                    break
+                if items := self._take(rank, waiting, places):
+                    self._start(rank, tuple(items))
+                    started = True
+                    break
+            if not started:
+                return
+
+    def _take(self, rank: int, waiting: int, places: int) -> list[int]:
+        """Calls of one group for that peer's next chunk, as many as suit it."""
+        group: int | None = None
+        most, left = 1, MOST_CHUNK_BYTES
+        others = [other for other in self._able() if other != rank]
+
+        def fits(item: int) -> bool:
+            nonlocal group, most, left
+            failed = self._failed_at.get(item, {})
+            if rank in failed and any(other not in failed for other in others):
+                return False
+            left -= self._plan.weigh(item)
+            if group is None:
+                group = self._plan.group(item)
+                most = self._sizes.next(rank, group, waiting, places)
+            elif left < 0 or most <= 1 or self._plan.group(item) != group:
+                return False
+            else:
+                most -= 1
+            return True
+
+        return self._items.take(MOST_CALLS, fits)
+
+    def _take_back(self) -> None:
+        """Chunks that wait behind others, for cores that have nothing."""
+        wanted = sum(self._idle(rank) for rank in self._able()) - self._coming_back
+        if wanted <= 0:
+            return
+        crowded = sorted((rank for rank in self._at if self._load(rank) > 1), key=self._load, reverse=True)
+        behind = [
+            chunk for rank in crowded for chunk in reversed(self._at[rank].values()) if self._may_come_back(chunk)
+        ]
+        for chunk in behind[:wanted]:
+            self._ask_back(chunk)
+
+    def _copy(self) -> None:
+        if not self._may_copy:
+            return
+        since = ((self._still_from(chunk), chunk.number) for chunk in self._alone())
+        still = sorted(one for one in since if one[0] <= self._now)
+        for _, number in still:
+            slow = self._chunks[number]
+            left = tuple(item for item in slow.left if not self._items.is_done(item))
+            able = [
+                rank
+                for rank in self._able()
+                if rank != slow.rank and self._idle(rank) and not any(rank in self._failed_at.get(i, {}) for i in left)
+            ]
+            if left and able:
+                self._start(min(able, key=lambda one: (self._load(one), one)), left, copy_of=slow.rank)
+
+    def _start(self, rank: int, items: tuple[int, ...], copy_of: int | None = None) -> None:
+        chunk = LiveChunk(self._next_chunk, rank, items)
+        self._next_chunk += 1
+        self._put(chunk)
+        self._actions.append(StartChunk(rank, chunk.number, items, copy_of))
+
+    def _put(self, chunk: LiveChunk) -> None:
+        self._chunks[chunk.number] = self._at[chunk.rank][chunk.number] = chunk
+        self._items.hold(chunk.items)
+
+    def _stop(self, chunk: LiveChunk) -> None:
+        chunk.stopped = True
+        self._actions.append(StopChunk(chunk.rank, chunk.number))
+
+    def _ask_back(self, chunk: LiveChunk) -> None:
+        if chunk.begun is None and not chunk.asked_back and not chunk.stopped:
+            chunk.asked_back = True
+            self._actions.append(StopChunk(chunk.rank, chunk.number, only_waiting=True))
+
+    # --- small questions ---
+
+    def _able(self) -> list[int]:
+        return [
+            rank
+            for rank in self._cores
+            if rank not in self._leaving
+            and rank not in self._paused
+            and rank not in self._silent
+            and rank not in self._aside
+        ]
+
+    def _load(self, rank: int) -> float:
+        return len(self._at[rank]) / self._cores[rank]
+
+    def _idle(self, rank: int) -> int:
+        """Cores that have nothing to do."""
+        return max(0, self._cores[rank] - len(self._at[rank]))
+
+    @property
+    def _coming_back(self) -> int:
+        return sum(chunk.asked_back and chunk.begun is None for chunk in self._chunks.values())
+
+    def _may_come_back(self, chunk: LiveChunk) -> bool:
+        return chunk.begun is None and not chunk.asked_back and self._is_alone(chunk)
+
+    @property
+    def _may_copy(self) -> bool:
+        return not self._held and not self._items.waiting and any(self._idle(rank) for rank in self._able())
+
+    def _is_alone(self, chunk: LiveChunk) -> bool:
+        """Whether no other chunk has its calls. One that was copied shares the first that is left."""
+        first = next((item for item in chunk.left if not self._items.is_done(item)), None)
+        return first is not None and not chunk.stopped and self._items.chunks_of(first) == 1
+
+    def _alone(self) -> Iterable[LiveChunk]:
+        return [chunk for chunk in self._chunks.values() if self._is_alone(chunk)]
+
+    def _still_from(self, chunk: LiveChunk) -> float:
+        rank = chunk.rank
+        if rank in self._silent or rank in self._aside:
+            return -math.inf
+        paused, leaving = self._paused.get(rank), rank in self._leaving
+        if leaving or chunk.begun is not None:
+            too_long = self._durations.too_long(len(chunk.items))
+            return stands_still_from(chunk.begun or 0.0, too_long, paused, leaving=leaving)
+        # One that waits stands still with those before it.
+        running = [other for other in self._at[rank].values() if other.begun is not None and not other.stopped]
+        before = min((self._still_from(other) for other in running), default=math.inf)
+        return min(before, stands_still_from(math.inf, 0.0, paused, leaving=False))
+
+    # --- who is there ---
+
+    def _forget(self, rank: int) -> list[LiveChunk]:
+        chunks = list(self._at.pop(rank, {}).values())
+        for chunk in chunks:
+            del self._chunks[chunk.number]
+            self._items.release(chunk.left)
+        self._cores.pop(rank, None)
+        self._paused.pop(rank, None)
+        self._faults.pop(rank, None)
+        for places in (self._leaving, self._silent, self._aside):
+            places.discard(rank)
+        self._sizes.forget(rank)
+        return chunks
+
+    def _take_over(self, rank: int, held: HeldChunk, now: float) -> None:
+        """A chunk of an earlier life goes on, where all its calls wait; else it is ended."""
+        if held.chunk in self._chunks:
+            return
+        good = all(
+            self._items.is_known(item) and not self._items.is_done(item) and not self._items.is_live(item)
+            for item in held.items
+        ) and len(set(held.items)) == len(held.items)
+        chunk = LiveChunk(held.chunk, rank, tuple(held.items) if good else (), begun=now if held.begun else None)
+        self._put(chunk)
+        if not good:
+            self._stop(chunk)

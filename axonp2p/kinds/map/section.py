@@ -1,0 +1,143 @@
+"""`[map]` of job.toml: the function, its items, and what becomes of calls that fail. Pure."""
+
+from __future__ import annotations
+
+import re
+from typing import Annotated, Any
+
+import msgspec
+
+from axonp2p.jobs.file_names import why_bad_name
+from axonp2p.jobs.job_file_keys import Wrong, shown, whole, wrong_value, yes_or_no
+from axonp2p.jobs.section import Section
+from axonp2p.jobs.spec import JobSpec
+from axonp2p.kinds.map.messages import FUNCTION, LARGEST_RESULT, LONGEST_PATH, MOST_CALLS, MOST_ITEMS, PrepareCalls
+from axonp2p.peers.capability import Capability
+from axonp2p.plain_text import amount_of, rounded
+
+MOST_RETRIES = 100
+_FN, _ITEMS = '"task.py:work"', '"items.jsonl"'
+
+
+class MapSection(msgspec.Struct, frozen=True, kw_only=True):
+    """`[map]`: which function is called with which items."""
+
+    fn: Annotated[str, msgspec.Meta(max_length=320)] = ""
+    """`task.py:work`; empty where the calls come from a program."""
+    items: Annotated[str, msgspec.Meta(max_length=LONGEST_PATH)] | Annotated[int, msgspec.Meta(ge=0, le=MOST_ITEMS)] = 0
+    """A file with a line of JSON for each item, or how many items there are: then an item is its number."""
+    calls: bool = False
+    """Whether the calls come from a program (`axonp2p.Executor`), and are stored with the job."""
+    python: Annotated[str, msgspec.Meta(max_length=16)] = ""
+    """The version of Python, as `3.11`, whose pickles such calls are; empty where they are none."""
+    retries: Annotated[int, msgspec.Meta(ge=0, le=MOST_RETRIES)] = 0
+    """How often a call is made again whose function raised an exception."""
+    most_result: Annotated[int, msgspec.Meta(ge=1, le=LARGEST_RESULT)] = 64 * 10**6
+    """Bytes that one result may have."""
+    chunk: Annotated[int, msgspec.Meta(ge=0, le=MOST_CALLS)] = 0
+    """Calls of a chunk; 0: about as many as take a second."""
+
+
+class MapJob(JobSpec, frozen=True, kw_only=True):
+    """The whole of job.toml."""
+
+    map: MapSection = MapSection()
+
+
+def preparation_of(section: MapSection) -> PrepareCalls:
+    """What a worker is told first."""
+    items = section.items if isinstance(section.items, str) else ""
+    return PrepareCalls(most_result=section.most_result, fn=section.fn, items=items)
+
+
+def _function(value: Any) -> str:
+    if not isinstance(value, str):
+        raise wrong_value(f"expected str, {shown(value)}", _FN)
+    if not re.fullmatch(FUNCTION, value):
+        raise wrong_value(f'"{value[:60]}" does not name a file and a function in it', _FN)
+    file = value.partition(":")[0].removeprefix("./")
+    if reason := why_bad_name(file):
+        raise wrong_value(f'"{file[:60]}" is no file of the job\'s folder: {reason}', _FN)
+    return value.removeprefix("./")
+
+
+def _items(value: Any) -> str | int:
+    if isinstance(value, int) and not isinstance(value, bool):
+        if not 1 <= value <= MOST_ITEMS:
+            raise wrong_value(f"expected 1 to {MOST_ITEMS:,}, got {value}", "100")
+        return value
+    if not isinstance(value, str):
+        raise wrong_value(f"expected the name of a file or a whole number, {shown(value)}", _ITEMS)
+    if len(value) > LONGEST_PATH:
+        raise wrong_value(f"expected at most {LONGEST_PATH} characters, got {len(value)}", _ITEMS)
+    if reason := why_bad_name(value.removeprefix("./")):
+        raise wrong_value(f'"{value[:60]}" is no file of the job\'s folder: {reason}', _ITEMS)
+    return value.removeprefix("./")
+
+
+def _size(value: Any) -> int:
+    example = '"64 MB"'
+    if isinstance(value, str):
+        amount = amount_of(value, "MiB")
+        if amount is None:
+            raise wrong_value(f"expected a size such as 64 MB, {shown(value)}", example)
+        value = rounded(amount * 2**20)
+    elif not isinstance(value, int) or isinstance(value, bool):
+        raise wrong_value(f"expected a size such as 64 MB, {shown(value)}", example)
+    if not 1 <= value <= LARGEST_RESULT:
+        raise wrong_value("expected 1 byte to 2 GiB", example)
+    return int(value)
+
+
+def _python(value: Any) -> str:
+    if not isinstance(value, str) or not re.fullmatch(r"3\.[0-9]{1,3}", value):
+        raise wrong_value(f"expected a version such as 3.11, {shown(value)}", '"3.11"')
+    return value
+
+
+def why_not(spec: MapJob, offer: Capability) -> str:
+    """Why a peer cannot make the calls of this job: a pickle of code holds for one minor version of Python."""
+    wanted = spec.map.python
+    if not wanted or offer.python == wanted or offer.python.startswith(f"{wanted}."):
+        return ""
+    return f"it has Python {offer.python}, and the calls are pickles of Python {wanted}"
+
+
+def _check_together(spec: MapJob) -> None:
+    section = spec.map
+    if section.calls and (section.fn or section.items):
+        problem = "the calls come from a program, which brings functions and items"
+        raise Wrong("map", "calls", problem, "remove it")
+    if section.python and not section.calls:
+        raise Wrong("map", "python", "only calls that come from a program are pickles", "remove it")
+    if not section.calls and not section.fn:
+        raise Wrong("map", "fn", "a job of this kind needs a function", f"fn = {_FN}")
+    if not section.calls and not section.items:
+        raise Wrong("map", "items", "a job of this kind needs items", f"items = {_ITEMS}")
+
+
+def _files(spec: MapJob) -> list[str]:
+    section = spec.map
+    named = [section.fn.partition(":")[0], section.items if isinstance(section.items, str) else ""]
+    return [name for name in named if name]
+
+
+SECTION = Section(
+    name="map",
+    spec=MapJob,
+    struct=MapSection,
+    rules={
+        "fn": _function,
+        "items": _items,
+        "calls": yes_or_no,
+        "python": _python,
+        "retries": whole(0, MOST_RETRIES, 2),
+        "most-result": _size,
+        "chunk": whole(1, MOST_CALLS, 10),
+    },
+    above={},
+    foreign={},
+    check_together=_check_together,
+    files=_files,
+)
+"""What a job of this kind may say in its own section of job.toml."""

@@ -1,0 +1,105 @@
+"""Calls without a result that no peer has: new ones in their order, and those that came back, which are first. Pure.
+
+Millions of items take a byte each: an item that is taken or done is passed over when its turn comes, not searched for.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Collection, Iterable
+
+
+class WaitingItems:
+    """`done` and `live` are told by the queue; an item in neither waits."""
+
+    def __init__(self, items: int, finished: Collection[int]) -> None:
+        self._done = bytearray(items)
+        self._undone = items
+        for item in finished:
+            self.finish(item)
+        self._live: dict[int, int] = {}
+        """In how many chunks an item is."""
+        self._next = 0
+        """The first one that was never looked at."""
+        self._again: deque[int] = deque()
+
+    def add(self, count: int) -> None:
+        """So many more items."""
+        self._done.extend(bytes(count))
+        self._undone += count
+
+    def is_done(self, item: int) -> bool:
+        """Whether it has its result."""
+        return bool(self._done[item])
+
+    def is_known(self, item: int) -> bool:
+        """Whether there is such an item."""
+        return item < len(self._done)
+
+    def is_live(self, item: int) -> bool:
+        """Whether a peer has it."""
+        return item in self._live
+
+    def chunks_of(self, item: int) -> int:
+        """How many chunks have it."""
+        return self._live.get(item, 0)
+
+    def finish(self, item: int) -> bool:
+        """It has its result; false: it had one."""
+        if self._done[item]:
+            return False
+        self._done[item] = 1
+        self._undone -= 1
+        return True
+
+    def hold(self, items: Iterable[int]) -> None:
+        """A chunk has these."""
+        for item in items:
+            self._live[item] = self._live.get(item, 0) + 1
+
+    def release(self, items: Iterable[int]) -> None:
+        """A chunk that had these is over: those without a result, that no other chunk has, wait again."""
+        for item in items:
+            if self._live[item] > 1:
+                self._live[item] -= 1
+                continue
+            del self._live[item]
+            if not self._done[item] and item < self._next:
+                self._again.append(item)
+
+    def take(self, most: int, fits: Callable[[int], bool]) -> list[int]:
+        """The next ones, at most so many, until one does not fit; those of which it is said so wait on."""
+        taken: list[int] = []
+        for _ in range(len(self._again)):
+            if len(taken) == most:
+                return taken
+            item = self._again.popleft()
+            if self._done[item] or item in self._live or item in taken:
+                continue
+            if fits(item):
+                taken.append(item)
+            else:
+                self._again.append(item)
+        while len(taken) < most and self._next < len(self._done):
+            item = self._next
+            if not self._done[item] and item not in self._live:
+                if not fits(item):
+                    break
+                taken.append(item)
+            self._next += 1
+        return taken
+
+    @property
+    def waiting(self) -> int:
+        """How many no peer has."""
+        return self._undone - sum(not self._done[item] for item in self._live)
+
+    @property
+    def items(self) -> int:
+        """All of them."""
+        return len(self._done)
+
+    @property
+    def undone(self) -> int:
+        """Those without a result."""
+        return self._undone

@@ -1,0 +1,122 @@
+"""Which peer gets which calls: conversations with the queue."""
+
+from __future__ import annotations
+
+from axonp2p.kinds.map.queue import ChunkQueue
+from axonp2p.kinds.map.queue_actions import QueueAction, QueuePlan, StartChunk, StopChunk
+
+
+def started(actions: list[QueueAction]) -> list[tuple[int, tuple[int, ...]]]:
+    return [(action.rank, action.items) for action in actions if isinstance(action, StartChunk)]
+
+
+def with_peers(plan: QueuePlan, *ranks: int, cores: int = 1) -> tuple[ChunkQueue, list[QueueAction]]:
+    queue = ChunkQueue(plan)
+    for rank in ranks:
+        assert queue.joined(rank, cores, 0.0) == []
+    return queue, queue.begin(0.0)
+
+
+def done(queue: ChunkQueue, rank: int, chunk: int, now: float, seconds: float) -> list[QueueAction]:
+    queue.begun(rank, chunk, now - seconds)
+    first = queue.results(rank, chunk, [False] * len(queue.awaited(rank, chunk)), now)
+    return first + queue.over(rank, chunk, now, seconds=seconds)
+
+
+def test_each_core_has_a_call_that_runs_and_one_that_waits_and_all_peers_begin_at_once() -> None:
+    _, actions = with_peers(QueuePlan(100), 0, 1)
+    assert started(actions) == [(0, (0,)), (1, (1,)), (0, (2,)), (1, (3,))]
+
+
+def test_chunks_double_while_they_are_short_and_shrink_when_they_are_long() -> None:
+    queue, actions = with_peers(QueuePlan(10_000), 0)
+    sizes = []
+    for number in range(9):
+        after = done(queue, 0, number, number + 1.0, 0.1)
+        sizes += [len(items) for _, items in started(after)]
+    assert sizes == [2, 2, 4, 4, 8, 8, 16, 16, 32]
+    assert [len(items) for _, items in started(done(queue, 0, 9, 20.0, 5.0))] == [8], "its 16 calls took 5 seconds"
+    assert actions
+
+
+def test_when_few_calls_wait_all_cores_share_them() -> None:
+    queue, _ = with_peers(QueuePlan(200), 0)
+    for number in range(6):
+        done(queue, 0, number, number + 1.0, 0.01)
+    first, second = started(queue.joined(1, 2, 10.0))[:2]
+    assert len(first[1]) <= 200 // 6 + 1
+    assert len(second[1]) <= 200 // 6 + 1
+
+
+def test_a_chunk_has_calls_of_one_function_and_sizes_are_of_each() -> None:
+    queue, _ = with_peers(QueuePlan(40, group=lambda item: item // 20), 0)
+    for number in range(20):
+        after = started(done(queue, 0, number, number + 1.0, 0.01))
+        groups = {item // 20 for _, items in after for item in items}
+        assert len(groups) <= 1
+        if after and after[0][1][0] == 20:
+            assert after[0][1] == (20,), "nobody knows how long these take"
+            return
+    raise AssertionError("the second function never came")
+
+
+def test_a_message_has_no_more_calls_than_fit_it_and_a_large_call_is_alone() -> None:
+    _, actions = with_peers(QueuePlan(10, chunk=5, weigh=lambda item: 900_000 if item == 0 else 200_000), 0)
+    assert [items for _, items in started(actions)] == [(0,), (1, 2)]
+
+
+def test_a_waiting_chunk_is_taken_back_for_a_core_that_has_nothing() -> None:
+    queue, _ = with_peers(QueuePlan(2), 0)
+    queue.begun(0, 0, 0.1)
+    actions = queue.joined(1, 1, 1.0)
+    assert actions == [StopChunk(0, 1, only_waiting=True)]
+    assert queue.joined(2, 1, 1.0) == [], "there is nothing else to be had"
+    assert started(queue.over(0, 1, 1.1)) == [(1, (1,))]
+
+
+def test_a_chunk_that_runs_is_copied_once_and_never_moved() -> None:
+    queue, _ = with_peers(QueuePlan(3, chunk=1), 0, 1)
+    done(queue, 0, 0, 1.0, 1.0)
+    queue.begun(1, 1, 0.0)
+    done(queue, 0, 2, 2.0, 1.0)
+    assert queue.next_deadline() == 3.0, "it was heard of at 1.0; 1.5 times what others took, 2 seconds at least"
+    assert queue.due(2.9) == []
+    (copy,) = queue.due(3.5)
+    assert isinstance(copy, StartChunk)
+    assert (copy.rank, copy.items, copy.copy_of) == (0, (1,), 1)
+    assert queue.due(60.0) == []
+    after = done(queue, 0, copy.chunk, 61.0, 1.0)
+    assert StopChunk(1, 1) in after
+    assert queue.over_all
+
+
+def test_a_call_goes_to_a_peer_where_it_has_not_failed() -> None:
+    queue, _ = with_peers(QueuePlan(1, retries=3), 0, 1)
+    queue.begun(0, 0, 0.0)
+    assert started(queue.results(0, 0, [True], 1.0)) == [(1, (0,))]
+    assert queue.over(0, 0, 1.0) == []
+
+
+def test_paused_silent_and_leaving_peers_get_nothing() -> None:
+    queue = ChunkQueue(QueuePlan(10))
+    for rank in range(4):
+        queue.joined(rank, 1, 0.0)
+    queue.paused(0, 0.0)
+    queue.silent(1, 0.0)
+    queue.leaves(2, 0.0)
+    assert {rank for rank, _ in started(queue.begin(0.0))} == {3}
+    assert {rank for rank, _ in started(queue.resumed(0, 1.0))} == {0}
+    assert {rank for rank, _ in started(queue.answers(1, 1.0))} == {1}
+
+
+def test_nobody_wants_a_call_that_was_dropped() -> None:
+    queue = ChunkQueue(QueuePlan(2, closed=False))
+    assert queue.drop(1)
+    assert not queue.drop(1)
+    queue.joined(0, 1, 0.0)
+    assert started(queue.begin(0.0)) == [(0, (0,))]
+    assert not queue.drop(0), "a peer has it"
+    done(queue, 0, 0, 1.0, 1.0)
+    assert not queue.over_all
+    queue.close(1.0)
+    assert queue.over_all

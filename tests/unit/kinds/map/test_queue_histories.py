@@ -1,0 +1,189 @@
+"""Whatever the order of joins, losses, pauses, failures and duplicates: each item has one result, and the job ends."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from axonp2p.kinds.map.messages import HeldChunk
+from axonp2p.kinds.map.queue import ChunkQueue
+from axonp2p.kinds.map.queue_actions import (
+    KeepCrash,
+    KeepResults,
+    QueueAction,
+    QueuePlan,
+    SetAside,
+    StartChunk,
+    StopChunk,
+)
+
+CORES = 2
+
+
+class World:
+    """Peers that make the calls they are given, in whatever order; what they are told is checked."""
+
+    def __init__(self, items: int, retries: int) -> None:
+        self.queue = ChunkQueue(QueuePlan(items, retries=retries, closed=False))
+        self.items = items
+        self.now = 0.0
+        self.next_rank = 0
+        self.chunks: dict[int, dict[int, list[int]]] = {}
+        """Calls without a result, by rank and chunk."""
+        self.running: dict[int, list[int]] = {}
+        self.aside: set[int] = set()
+        self.paused: set[int] = set()
+        self.results: Counter[int] = Counter()
+        self.given: set[int] = set()
+
+    def obey(self, actions: list[QueueAction]) -> None:
+        for action in actions:
+            match action:
+                case StartChunk(rank, chunk, items):
+                    assert rank in self.chunks.keys() - self.aside - self.paused
+                    assert chunk not in self.given, "two chunks of one number"
+                    assert items
+                    assert len(set(items)) == len(items)
+                    assert not any(self.results[item] for item in items), "done again"
+                    self.given.add(chunk)
+                    self.chunks[rank][chunk] = list(items)
+                    assert len(self.chunks[rank]) <= 2 * CORES
+                case StopChunk(rank, chunk, only_waiting):
+                    waits = chunk not in self.running[rank]
+                    if chunk in self.chunks[rank] and (waits or not only_waiting):
+                        self.end(rank, chunk)
+                        self.obey(self.queue.over(rank, chunk, self.now))
+                case KeepResults(items=items):
+                    self.results.update(items)
+                case KeepCrash(item=item):
+                    self.results[item] += 1
+                case SetAside(rank):
+                    self.aside.add(rank)
+        assert all(count == 1 for count in self.results.values()), "two results of one item"
+        held = Counter(item for chunks in self.chunks.values() for items in chunks.values() for item in items)
+        assert all(count <= 2 for item, count in held.items() if not self.results[item])
+
+    def end(self, rank: int, chunk: int) -> None:
+        del self.chunks[rank][chunk]
+        if chunk in self.running[rank]:
+            self.running[rank].remove(chunk)
+
+    def join(self, has: list[HeldChunk] | None = None) -> None:
+        rank, self.next_rank = self.next_rank, self.next_rank + 1
+        self.chunks[rank] = {held.chunk: list(held.items) for held in has or []}
+        self.running[rank] = [held.chunk for held in has or [] if held.begun]
+        self.given.update(self.chunks[rank])
+        self.obey(self.queue.joined(rank, CORES, self.now, has or []))
+
+    def work(self, rank: int, how: str, calls: int) -> None:
+        """Begin what waits, and go on with the first that runs."""
+        for chunk in [chunk for chunk in self.chunks[rank] if chunk not in self.running[rank]]:
+            if len(self.running[rank]) < CORES:
+                self.running[rank].append(chunk)
+                self.obey(self.queue.begun(rank, chunk, self.now))
+        if not self.running.get(rank):
+            return
+        chunk = self.running[rank][0]
+        left = self.chunks[rank][chunk]
+        came = left[: calls if how != "done" else len(left)]
+        if came and how != "crash":
+            self.chunks[rank][chunk] = left[len(came) :]
+            self.obey(self.queue.results(rank, chunk, [how == "raise"] * len(came), self.now))
+        if chunk in self.chunks.get(rank, {}) and (how == "crash" or not self.chunks[rank][chunk]):
+            self.end(rank, chunk)
+            crashed = "signal 11" if how == "crash" else ""
+            self.obey(self.queue.over(rank, chunk, self.now, seconds=0.1 * calls, crashed=crashed))
+
+    def lose(self, rank: int, *, own_fault: bool) -> None:
+        del self.chunks[rank], self.running[rank]
+        self.aside.discard(rank)
+        self.paused.discard(rank)
+        self.obey(self.queue.lost(rank, self.now, own_fault=own_fault, reason="memory"))
+
+
+STEPS = st.lists(
+    st.tuples(
+        st.sampled_from(
+            [
+                "join",
+                "lose",
+                "limit",
+                "pause",
+                "resume",
+                "silent",
+                "leave",
+                "add",
+                "drop",
+                "done",
+                "some",
+                "raise",
+                "crash",
+            ]
+        ),
+        st.integers(0, 7),
+        st.integers(1, 4),
+        st.floats(0, 4),
+    ),
+    max_size=60,
+)
+
+
+@settings(max_examples=300, deadline=None)
+@given(steps=STEPS, items=st.integers(0, 30), retries=st.integers(0, 2), held=st.booleans())
+def test_each_item_has_exactly_one_result(
+    steps: list[tuple[str, int, int, float]], items: int, retries: int, held: bool
+) -> None:
+    world = World(items, retries)
+    if held and items > 3:
+        world.join([HeldChunk(-1 + 10**6, [0, 1], True), HeldChunk(10**6, [2], False)])
+    world.obey(world.queue.begin(0.0))
+    for what, which, calls, seconds in steps:
+        world.now += seconds
+        ranks = sorted(world.chunks)
+        rank = ranks[which % len(ranks)] if ranks else None
+        match what:
+            case "join":
+                world.join()
+            case "add":
+                world.items += calls
+                world.obey(world.queue.add(calls, world.now))
+            case "drop" if world.items:
+                item = which % world.items
+                if world.queue.drop(item):
+                    world.results[item] += 1
+            case _ if rank is None:
+                pass
+            case "lose" | "limit":
+                world.lose(rank, own_fault=what == "limit")
+            case "pause":
+                world.paused.add(rank)
+                world.obey(world.queue.paused(rank, world.now))
+            case "resume":
+                world.paused.discard(rank)
+                world.obey(world.queue.resumed(rank, world.now))
+                world.obey(world.queue.answers(rank, world.now))
+            case "silent":
+                world.obey(world.queue.silent(rank, world.now))
+            case "leave":
+                world.obey(world.queue.leaves(rank, world.now))
+            case "done" | "some" | "raise" | "crash":
+                world.work(rank, what, calls)
+        world.obey(world.queue.due(world.now))
+    world.obey(world.queue.close(world.now))
+    world.join()
+    last = world.next_rank - 1
+    for _ in range(4 * world.items + 20):
+        if world.queue.over_all:
+            break
+        world.now += 1.0
+        for rank in sorted(world.chunks):  # those that stand still are lost in the end
+            if rank not in (last, *world.aside):
+                world.lose(rank, own_fault=False)
+        if last in world.aside:
+            world.join()
+            last = world.next_rank - 1
+        world.work(last, "done", 1)
+    assert world.queue.over_all
+    assert world.results == Counter(range(world.items))

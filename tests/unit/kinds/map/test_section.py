@@ -1,0 +1,70 @@
+"""`[map]` of job.toml."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from axonp2p.errors import JobFileWrong
+from axonp2p.jobs.bundle import collect
+from axonp2p.jobs.spec import parse_spec
+from axonp2p.kinds.map.messages import PrepareCalls
+from axonp2p.kinds.map.section import MapJob, preparation_of, why_not
+from axonp2p.peers.capability import read_capability
+from tests.fakes import make_offer
+
+
+def parsed(lines: str) -> MapJob:
+    spec = parse_spec(f'name = "bag"\nkind = "map"\n[map]\n{lines}', "job.toml")
+    assert isinstance(spec, MapJob)
+    return spec
+
+
+def test_a_function_with_its_items(tmp_path: Any) -> None:
+    spec = parsed('fn = "lib/work.py:Face.square"\nitems = "items.jsonl"\nmost-result = "2 MB"\nretries = 3')
+    assert preparation_of(spec.map) == PrepareCalls(
+        most_result=spec.map.most_result, fn="lib/work.py:Face.square", items="items.jsonl"
+    )
+    assert abs(spec.map.most_result - 2_000_000) < 2**20
+    assert (spec.map.retries, spec.map.chunk) == (3, 0)
+    (tmp_path / "lib").mkdir()
+    for name in ("job.toml", "lib/work.py", "items.jsonl"):
+        (tmp_path / name).write_text("x")
+    assert [file.path for file in collect(tmp_path, spec).files] == ["job.toml", "lib/work.py", "items.jsonl"]
+
+
+def test_items_may_be_numbers() -> None:
+    assert preparation_of(parsed('fn = "work.py:f"\nitems = 12').map).items == ""
+
+
+@pytest.mark.parametrize(
+    ("lines", "problem"),
+    [
+        ("items = 3", "needs a function"),
+        ('fn = "work.py:f"', "needs items"),
+        ('fn = "work.py"\nitems = 3', "does not name a file and a function"),
+        ('fn = "../work.py:f"\nitems = 3', "no file of the job"),
+        ('fn = "work.py:f"\nitems = 0', "expected 1 to"),
+        ('fn = "work.py:f"\nitems = true', "expected the name of a file"),
+        ('fn = "work.py:f"\nitems = "/etc/passwd"', "no file of the job"),
+        ('fn = "work.py:f"\nitems = 3\nmost-result = "3 GiB"', "2 GiB"),
+        ('fn = "work.py:f"\nitems = 3\nmost-result = "much"', "a size such as"),
+        ('fn = "work.py:f"\nitems = 3\ncalls = true', "come from a program"),
+        ('fn = "work.py:f"\nitems = 3\npython = "3.11"', "only calls that come from a program"),
+        ('calls = true\npython = "2.7"', "expected a version"),
+        ('fn = "work.py:f"\nitems = 3\nchunk = 0', "expected 1 to"),
+    ],
+)
+def test_a_mistake_is_told_with_its_line(lines: str, problem: str) -> None:
+    with pytest.raises(JobFileWrong, match=problem) as told:
+        parsed(lines)
+    assert told.value.fix
+
+
+def test_pickles_go_to_peers_with_the_same_minor_version_of_python() -> None:
+    spec = parsed('calls = true\npython = "3.1"')
+    offer = read_capability(make_offer(python="3.11.9"))
+    assert "3.11.9" in why_not(spec, offer)
+    assert why_not(spec, read_capability(make_offer(python="3.1.2"))) == ""
+    assert why_not(parsed('fn = "work.py:f"\nitems = 1'), offer) == ""
