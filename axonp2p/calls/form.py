@@ -17,6 +17,7 @@ SMALLEST_BLOB = 16_384
 """Bytes; smaller arrays stay in the pickle."""
 ARRAY_MARK = "axon-array"
 """Of a persistent id, which is (this, name of the blob, dtype, shape, "C" or "F")."""
+Version = Annotated[str, msgspec.Meta(max_length=16)]
 OpenBlob = Callable[[str], bytes | memoryview]
 """The bytes of a blob, by its name: SHA-256 as hexadecimal digits."""
 
@@ -24,12 +25,12 @@ OpenBlob = Callable[[str], bytes | memoryview]
 class Pickled(msgspec.Struct, frozen=True, array_like=True):
     """One pickle on its way."""
 
-    form: int
-    python: str
+    form: Annotated[int, msgspec.Meta(ge=0, le=1000)]
+    python: Version
     """Version of Python, such as "3.11": code of functions is its own in each minor version."""
-    cloudpickle: str
+    cloudpickle: Version
     """Major version."""
-    numpy: str
+    numpy: Version
     """Major version."""
     pickle: Annotated[bytes, msgspec.Meta(max_length=2**31)]
 

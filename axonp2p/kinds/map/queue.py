@@ -21,6 +21,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 
 from axonp2p.client.run.standing_still import Durations, stands_still_from
+from axonp2p.errors import PeerMisbehaved
 from axonp2p.kinds.map.chunk_sizes import ChunkSizes
 from axonp2p.kinds.map.messages import MOST_CALLS, HeldChunk
 from axonp2p.kinds.map.queue_actions import (
@@ -156,8 +157,13 @@ class ChunkQueue:
         return chunk.left if chunk is not None else ()
 
     def results(self, rank: int, number: int, raised: Sequence[bool], now: float) -> list[QueueAction]:
-        """The next results of a chunk: for each whether its function raised an exception. No more than `awaited`."""
-        chunk = self._at[rank][number]
+        """The next results of a chunk: for each whether its function raised an exception.
+
+        Raises `PeerMisbehaved` for more than `awaited`.
+        """
+        chunk = self._at.get(rank, {}).get(number)
+        if chunk is None or len(raised) > len(chunk.left):
+            raise PeerMisbehaved("it has results that nobody waits for")
         items = chunk.left[: len(raised)]
         chunk.came += len(items)
         kept: list[tuple[int, int]] = []
