@@ -19,11 +19,11 @@ def lanes(story: MapStory, time: WorkTime, now: float) -> list[Lane]:
             rows = len(chunks.rows)
             lane.spans.extend(_span(one, time, row, rows) for row, ones in enumerate(chunks.rows) for one in ones)
             lane.spans.sort(key=lambda span: span.began)
+    add_paused(story.turns, found, time, last)
     for stuck in story.stuck:
         if lane := found.get(stuck.peer):
             began, ended = time.at(stuck.began), time.at(max(stuck.began, stuck.ended or last))
-            lane.over.append(Span(began, ended, "behind"))
-    add_paused(story.turns, found, time, last)
+            lane.over.append(Span(began, ended, "stuck"))
     return list(found.values())
 
 

@@ -101,11 +101,9 @@ def progress_text(event: map_events.ChunkDone, to_go: str = "") -> str:
 def _to_go(event: map_events.ChunkDone, done_before: float, since: float) -> str:
     """By what was done since a moment, in Unix time."""
     done, took = event.done - done_before, event.at - since
-    return (
-        f"about {duration_text((event.items - event.done) * took / done)} to go"
-        if since and done > 0 and took > 0
-        else ""
-    )
+    if not since or done <= 0 or took <= 0:
+        return ""
+    return f"about {duration_text((event.items - event.done) * took / done)} to go"
 
 
 def _failed(failed: int) -> str:

@@ -50,11 +50,8 @@ def _calls_said(told: MapStory) -> str:
     said = f"{told.results:,} of {plural(told.items, 'call')} {'has' if told.items == 1 else 'have'} a result"
     said += f"; {told.failed:,} failed" if told.failed else ""
     said += f"; {plural(told.copied, 'chunk')} that took too long began at a second peer as well" if told.copied else ""
-    said += (
-        f"; {plural(told.crashed, 'call')} ended {'its' if told.crashed == 1 else 'their'} process"
-        if told.crashed
-        else ""
-    )
+    if told.crashed:
+        said += f"; the process of a call ended {'once' if told.crashed == 1 else f'{told.crashed:,} times'}"
     return f"{said}."
 
 
@@ -104,7 +101,7 @@ REPORT = KindReport(
         "ran": "calls that have their results",
         "failed": "calls, some of which failed",
         "copy": "calls that were stuck at another peer",
-        "behind": "stuck: begun at a second peer as well",
+        "stuck": "stuck: begun at a second peer as well",
         "paused": "paused by its owner",
     },
     tables=_tables,

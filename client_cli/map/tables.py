@@ -46,7 +46,7 @@ def work(story: MapStory, lanes: Sequence[Lane]) -> Table:
     for lane in lanes:
         done = story.chunks.get(lane.peer, PeerStretches())
         sums = sums_of(lane)
-        stuck, paused = sums.get("behind", 0.0), sums.get("paused", 0.0)
+        stuck, paused = sums.get("stuck", 0.0), sums.get("paused", 0.0)
         chunks = sum(one.chunks for row in done.rows for one in row)
         times = [duration_text(seconds) if seconds else "-" for seconds in (done.seconds, stuck, paused)]
         texts.append([lane.peer, f"{chunks:,}", *times])

@@ -9,9 +9,11 @@ from typing import Literal
 from axonp2p.client.events import events
 from client_cli.report.story import Life
 
-Doing = Literal["ready", "train", "exchange", "wait", "behind", "paused", "lost", "now", "ran", "failed", "copy"]
+Doing = Literal[
+    "ready", "train", "exchange", "wait", "behind", "paused", "lost", "now", "ran", "failed", "copy", "stuck"
+]
 """`ready`: hired, and not at work yet; `lost`: its work did not count; `now`: what runs; `ran`, `failed`: a copy of a
-command, or calls; `copy`: calls that were stuck at another peer."""
+command, or calls; `copy`: calls that were stuck at another peer; `stuck`: those there."""
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,7 @@ NAMED_FROM = 0.02
 """A span that is so wide a share of the strip bears its name."""
 TALL: dict[Doing, int] = {
     "train": 20, "exchange": 20, "now": 20, "lost": 20, "wait": 4, "ready": 4, "behind": 9, "paused": 12,
-    "ran": 20, "failed": 20, "copy": 20,
+    "ran": 20, "failed": 20, "copy": 20, "stuck": 5,
 }  # fmt: skip
 """Heights tell them apart as well as colours and patterns."""
 Words = Mapping[Doing, str]

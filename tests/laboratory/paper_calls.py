@@ -94,7 +94,7 @@ class PaperCalls:
 
     def copy(self, slow: str, peer: str, calls: int) -> None:
         """They take too long at a peer that stands still, and are made at a second one."""
-        self.say(map_events.ChunkCopied(chunk=9000, peer=peer, slow_peer=slow, calls=calls, first=self.done, seconds=6))
+        self.say(map_events.ChunkCopied(chunk=9000, peer=peer, slow_peer=slow, calls=calls, first=self.done, seconds=3))
         self.clock.time += 1.2
         self.chunk(peer, calls, 1.1, number=9000)
 
