@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+from base64 import b64encode
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from axonp2p.client.storage.job_record import JobRecord
-from axonp2p.kinds.map.kept_end import RESULTS
 from axonp2p.kinds.map.record import MapRecord
 from axonp2p.plain_text import plural
 from client_cli.map import lanes, story, tables
@@ -20,7 +20,7 @@ from client_cli.text.kind_text import Command
 
 
 def _look(told: MapStory, folder: Path) -> None:
-    told.found = find_results(folder / RESULTS)
+    told.found = find_results(folder)
 
 
 def _tables(told: MapStory, drawn: Sequence[Lane]) -> list[Table]:
@@ -41,6 +41,7 @@ def _panels(told: MapStory) -> dict[str, Any]:
         "calls_failed": told.failed,
         "calls_aside": [(name, _items(items)) for name, items in told.aside.items()],
         "results_said": _results_said(told),
+        "picture": f"data:image/png;base64,{b64encode(told.found.picture).decode()}" if told.found.picture else "",
     }
 
 

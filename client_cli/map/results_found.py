@@ -10,7 +10,7 @@ import reprlib
 import sqlite3
 from collections.abc import Sequence
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from urllib.parse import quote
 
@@ -18,6 +18,7 @@ import msgspec
 
 from axonp2p.errors import AxonError
 from axonp2p.kinds.map.call_forms import Outcome, open_outcome
+from axonp2p.kinds.map.kept_end import RESULTS
 from axonp2p.plain_text import bytes_text
 
 MOST_FOUND = 10_000
@@ -26,6 +27,9 @@ LONGEST_OPENED = 4096
 """Bytes of a result that is opened to show it."""
 LONGEST_SHOWN = 400
 """Characters."""
+PICTURE = "picture.png"
+LARGEST_PICTURE = 4 * 2**20
+"""Bytes of a picture that is shown."""
 _QUERY = (
     "SELECT item, outcome, peer, length(value), CASE WHEN length(value) <= ? THEN value END"
     " FROM results ORDER BY item LIMIT ?"
@@ -53,10 +57,27 @@ class ResultsFound:
     results: Sequence[FoundResult] = ()
     trouble: str = ""
     """Why none could be read."""
+    picture: bytes = b""
+    """A PNG that the program that calls has drawn of its results; empty: none."""
 
 
-def find_results(file: Path) -> ResultsFound:
-    """The first ones; none where there is no such file yet. Blocks."""
+def find_results(folder: Path) -> ResultsFound:
+    """What a job's folder has of them. Blocks."""
+    return replace(_read_results(folder / RESULTS), picture=_read_picture(folder / PICTURE))
+
+
+def _read_picture(file: Path) -> bytes:
+    """That of the client's own program: nothing of a peer is ever written there."""
+    try:
+        with file.open("rb") as opened:
+            picture = opened.read(LARGEST_PICTURE + 1)
+    except OSError:
+        return b""
+    return picture if picture.startswith(b"\x89PNG\r\n") and len(picture) <= LARGEST_PICTURE else b""
+
+
+def _read_results(file: Path) -> ResultsFound:
+    """The first ones; none where there is no such file yet."""
     if not file.exists():
         return ResultsFound()
     try:

@@ -87,9 +87,9 @@ def test_results_are_words_and_long_ones_are_not_opened(tmp_path: Path) -> None:
 
 
 def test_results_that_cannot_be_read_are_said_so(tmp_path: Path) -> None:
-    assert find_results(tmp_path / RESULTS).trouble == ""
+    assert find_results(tmp_path).trouble == ""
     (tmp_path / RESULTS).write_bytes(b"SQLite format 3\0" + bytes(5000))
-    assert "results.sqlite cannot be read: " in find_results(tmp_path / RESULTS).trouble
+    assert "results.sqlite cannot be read: " in find_results(tmp_path).trouble
 
 
 def test_the_csv_has_the_first_results_alone(tmp_path: Path) -> None:
@@ -99,6 +99,15 @@ def test_the_csv_has_the_first_results_alone(tmp_path: Path) -> None:
     made = made_of(job)
     assert len(made.csv["results"].splitlines()) == 1 + MOST_FOUND
     assert "The CSV has the first 10,000; results.sqlite has all." in made.html
+
+
+def test_a_picture_of_the_program_is_shown_and_nothing_else_of_that_name(tmp_path: Path) -> None:
+    job = CALL_STATES["running"](tmp_path)
+    picture = job.folder.path / "picture.png"
+    picture.write_bytes(b"<svg onload=alert(1)>")
+    assert "data:image/png" not in made_of(job).html
+    picture.write_bytes(b"\x89PNG\r\n\x1a\n and more")
+    assert "data:image/png;base64,iVBORw0KGg" in made_of(job).html
 
 
 def test_what_strangers_compute_stays_words(tmp_path: Path) -> None:
