@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from axonp2p.client.events import events
 from axonp2p.kinds.map import events as map_events
-from axonp2p.plain_text import plural
+from axonp2p.plain_text import bytes_text, plural
 from client_cli.text.kind_text import Shown, started
 from client_cli.text.render import duration_text
 
@@ -17,6 +17,9 @@ SAID_EVERY_S = 10.0
 def stays(event: events.Event) -> str:
     """As `KindLines` has it."""
     match event:
+        case events.JobSubmitted(rounds=0):  # how many there are is in a file of the bundle, or comes from a program
+            bundle = f"bundle {bytes_text(event.bundle_bytes)}"
+            return f"submitted {event.job}: calls on up to {plural(event.peers, 'peer')}, {bundle}"
         case events.PeerLost():
             others = (
                 f"The {plural(event.left, 'peer')} left continue." if event.left != 1 else "The peer left continues."

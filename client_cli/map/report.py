@@ -47,7 +47,7 @@ def _panels(told: MapStory) -> dict[str, Any]:
 
 def _calls_said(told: MapStory) -> str:
     if not told.items:
-        return "There are no calls yet."
+        return "No call has a result yet."
     said = f"{told.results:,} of {plural(told.items, 'call')} {'has' if told.items == 1 else 'have'} a result"
     said += f"; {told.failed:,} failed" if told.failed else ""
     said += f"; {plural(told.copied, 'chunk')} that took too long began at a second peer as well" if told.copied else ""

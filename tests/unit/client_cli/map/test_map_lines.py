@@ -30,6 +30,11 @@ def test_without_a_bar_there_is_a_line_every_10_seconds_and_at_the_end() -> None
     assert len(said) == 10
 
 
+def test_calls_that_are_not_counted_yet_have_no_number() -> None:
+    event = events.JobSubmitted(job="pi", folder="/s", peers=2, rounds=0, bundle_bytes=300)
+    assert JobLines("map", bar=False).after(event) == "submitted pi: calls on up to 2 peers, bundle 300 B"
+
+
 def test_the_bar_says_when_it_will_be_done_by_what_this_life_of_the_job_did() -> None:
     shown = Shown()
     sent = msgspec.structs.replace(events.BundleSent(peers=["otter"], bytes=3, seconds=0.1), at=1000.0)
