@@ -17,7 +17,7 @@ from axonp2p.errors import VersionMismatch
 SCHEMAS: Final = {
     "train": "72636a97c0ac0abe",
     "run": "ae6d0f2a7e686fe9",
-    "map": "ea53c088cf811a7b",
+    "map": "612455fac07e9566",
 }
 """By kind of job."""
 IN_ROWS: Final = "train"

@@ -33,7 +33,7 @@ LOG_SHOWN = 1000
 
 
 @dataclass(frozen=True)
-class Trial:
+class CallTrial:
     """What came of the first call."""
 
     not_tried: str = ""
@@ -66,7 +66,7 @@ def check(job: JobHere) -> CheckAnswer:
     return CheckAnswer(_text(job, items, trial, asked), _data(job, items, trial, asked), asked)
 
 
-def trial_text(trial: Trial) -> str:
+def trial_text(trial: CallTrial) -> str:
     """How the first call went here."""
     if trial.not_tried:
         return f"the function was not tried: {trial.not_tried}"
@@ -75,16 +75,16 @@ def trial_text(trial: Trial) -> str:
     return f"call 0 took {duration_text(trial.seconds)} here, and its result has {bytes_text(trial.result_bytes)}"
 
 
-def try_first_call(spec: MapJob, bundle: Bundle, meanwhile: Meanwhile) -> Trial:
+def try_first_call(spec: MapJob, bundle: Bundle, meanwhile: Meanwhile) -> CallTrial:
     """Make it. Raises `JobFailed` where the sandbox itself ends."""
     if reason := why_not_here(spec) or why_no_sandbox():
-        return Trial(not_tried=reason)
+        return CallTrial(not_tried=reason)
     meanwhile.begin("copying the bundle into a fresh folder")
     with fresh_copy(bundle) as folder:
         return asyncio.run(_try(folder, spec, meanwhile))
 
 
-async def _try(folder: Path, spec: MapJob, meanwhile: Meanwhile) -> Trial:
+async def _try(folder: Path, spec: MapJob, meanwhile: Meanwhile) -> CallTrial:
     async with sandboxed(folder, spec, KINDS[spec.kind].worker) as worker:
         await worker.channel.send(MayTell(rank=None, bytes=2**31))
         await worker.channel.send(Control(), pack_frame(preparation_of(spec.map)))
@@ -95,9 +95,10 @@ async def _try(folder: Path, spec: MapJob, meanwhile: Meanwhile) -> Trial:
             async with asyncio.timeout(TRY_S):
                 outcome, failure = await _first(worker, spec)
         except TimeoutError:
-            return Trial(log=worker.log().decode())
+            return CallTrial(log=worker.log().decode())
         await asyncio.sleep(0.1)  # the last of its log is still in the pipe
-        return Trial(seconds=time.monotonic() - began, result_bytes=outcome, failure=failure, log=worker.log().decode())
+        seconds, log = time.monotonic() - began, worker.log().decode()
+        return CallTrial(seconds=seconds, result_bytes=outcome, failure=failure, log=log)
 
 
 async def _first(worker: SandboxedWorker, spec: MapJob) -> tuple[int, str]:
@@ -122,7 +123,7 @@ async def _first(worker: SandboxedWorker, spec: MapJob) -> tuple[int, str]:
             return 0, said.reason or "its process ended"
 
 
-def _text(job: JobHere, items: int, trial: Trial, asked: PeersAsked) -> str:
+def _text(job: JobHere, items: int, trial: CallTrial, asked: PeersAsked) -> str:
     section, bundle = job.spec.map, job.bundle
     facts = {
         "function": section.fn,
@@ -134,7 +135,7 @@ def _text(job: JobHere, items: int, trial: Trial, asked: PeersAsked) -> str:
     return in_order(job.given, facts, asked, job.context.command, tried=not trial.not_tried)
 
 
-def _data(job: JobHere, items: int, trial: Trial, asked: PeersAsked) -> dict[str, object]:
+def _data(job: JobHere, items: int, trial: CallTrial, asked: PeersAsked) -> dict[str, object]:
     return {
         **common_data(job.spec, len(job.bundle.files), job.bundle.size, asked, trial.not_tried),
         "function": job.spec.map.fn,

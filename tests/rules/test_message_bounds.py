@@ -24,7 +24,7 @@ OWN_WORDS = {
     "axonp2p.sandbox.attacks.attack": "said by our own attacks to our own doctor",
 }
 """Structs that nobody else fills."""
-BY_THE_FILE = ("axonp2p.client.", "axonp2p.kinds.train.", "axonp2p.kinds.run.record")
+BY_THE_FILE = ("axonp2p.client.", "axonp2p.kinds.train.", "axonp2p.kinds.run.record", "axonp2p.kinds.map.record")
 """The files of a client's jobs: their texts and lists are bounded by how much of a file is read, numbers one by one."""
 
 

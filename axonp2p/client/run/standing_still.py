@@ -23,13 +23,13 @@ class Durations:
     """How long work took that ended well, in seconds."""
 
     def __init__(self) -> None:
-        self._newest: deque[float] = deque()
+        self._newest: deque[float] = deque(maxlen=MOST_MEASURED)
         self._sorted: list[float] = []
 
     def add(self, seconds: float) -> None:
         """One more."""
         if len(self._newest) == MOST_MEASURED:
-            del self._sorted[bisect_left(self._sorted, self._newest.popleft())]
+            del self._sorted[bisect_left(self._sorted, self._newest[0])]
         self._newest.append(seconds)
         insort(self._sorted, seconds)
 

@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 
 from axonp2p.errors import PeerMisbehaved
-from axonp2p.kinds.map.call_forms import Outcome, open_outcome, open_outcomes
+from axonp2p.kinds.map.call_forms import CallOutcome, open_outcome, open_outcomes
 from axonp2p.kinds.map.messages import CallResults, ResultPart
 
 ROOM = 2 * 2**20
@@ -25,7 +25,7 @@ class ArrivedResults:
 
     chunk: int
     first: int
-    outcomes: list[Outcome]
+    outcomes: list[CallOutcome]
     values: list[Any]
     """The same, opened: the value, or a `TaskError`."""
     cpu_seconds: float

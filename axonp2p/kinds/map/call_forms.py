@@ -15,7 +15,7 @@ from typing import Annotated, Any
 
 import msgspec
 
-from axonp2p.kinds.map.messages import MOST_CALLS
+from axonp2p.kinds.map.messages import LARGEST_RESULT, MOST_CALLS
 
 LARGEST_IN_CHUNK = 64 * 1024
 """The arguments of a call of more bytes travel as a blob of their own, once to each peer."""
@@ -29,7 +29,7 @@ OpenBlob = Callable[[str], BlobBytes]
 class PackedPart(msgspec.Struct, frozen=True, array_like=True):
     """A function, or the arguments of a call: its bytes, or the name of the blob that they are in."""
 
-    data: bytes = b""
+    data: Annotated[bytes, msgspec.Meta(max_length=2**20)] = b""
     blob: Annotated[str, msgspec.Meta(max_length=64)] = ""
     blobs: Annotated[tuple[Annotated[str, msgspec.Meta(max_length=64)], ...], msgspec.Meta(max_length=4096)] = ()
     """Those that its bytes name."""
@@ -64,26 +64,26 @@ class Raised(msgspec.Struct, frozen=True, array_like=True):
     traceback: Annotated[str, msgspec.Meta(max_length=LONGEST_TRACEBACK)] = ""
 
 
-class Outcome(msgspec.Struct, frozen=True, array_like=True):
+class CallOutcome(msgspec.Struct, frozen=True, array_like=True):
     """What one call came to, packed."""
 
     raised: bool
-    value: bytes
+    value: Annotated[bytes, msgspec.Meta(max_length=LARGEST_RESULT)]
     """As `pack_value` made it; of an exception: `Raised`."""
 
 
-_OUTCOMES = msgspec.msgpack.Decoder(Annotated[list[Outcome], msgspec.Meta(max_length=MOST_CALLS)])
+_OUTCOMES = msgspec.msgpack.Decoder(Annotated[list[CallOutcome], msgspec.Meta(max_length=MOST_CALLS)])
 _RAISED = msgspec.msgpack.Decoder(Raised)
 
 
-def pack_outcomes(outcomes: list[Outcome]) -> bytes:
+def pack_outcomes(outcomes: list[CallOutcome]) -> bytes:
     """The payload of `CallResults`."""
     return msgspec.msgpack.encode(outcomes)
 
 
-def open_outcomes(data: BlobBytes, calls: int) -> list[Outcome]:
+def open_outcomes(data: BlobBytes, calls: int) -> list[CallOutcome]:
     """The same, of so many calls. Raises `ValueError` for what is none."""
-    found: list[Outcome] = _OUTCOMES.decode(data)
+    found: list[CallOutcome] = _OUTCOMES.decode(data)
     if len(found) != calls:
         raise ValueError(f"{len(found)} results of {calls} calls")
     return found
@@ -94,7 +94,7 @@ def pack_error(kind: str, message: str, traceback: str = "") -> bytes:
     return msgspec.msgpack.encode(Raised(kind[:200], message[:LONGEST_MESSAGE], traceback[-LONGEST_TRACEBACK:]))
 
 
-def open_outcome(outcome: Outcome, most: int) -> Any:
+def open_outcome(outcome: CallOutcome, most: int) -> Any:
     """The value, or the `TaskError` of the exception. Raises `ValueError` for what is neither."""
     if not outcome.raised:
         return unpack_value(outcome.value, most)

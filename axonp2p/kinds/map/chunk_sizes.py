@@ -43,7 +43,7 @@ class ChunkSizes:
         if self._fixed:
             return self._fixed
         share = -(-waiting // max(1, places))
-        known = self._sizes.get(rank, {}).get(group)
+        known = self._sizes.get(rank, OrderedDict[int, int]()).get(group)
         if known is None:
             # One that has just come is no faster than the slowest, as far as anybody knows.
             known = min((sizes[group] for sizes in self._sizes.values() if group in sizes), default=1)

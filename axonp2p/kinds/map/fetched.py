@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from axonp2p.kinds.map.call_forms import Outcome, open_outcome
+from axonp2p.kinds.map.call_forms import CallOutcome, open_outcome
 from axonp2p.kinds.map.messages import LARGEST_RESULT
 from axonp2p.kinds.map.results_store import ResultsStore
 
@@ -23,4 +23,4 @@ def fetched(results: Path) -> list[Any]:
 
 
 def _value(outcome: str, value: bytes) -> Any:
-    return None if outcome == "cancelled" else open_outcome(Outcome(outcome == "error", value), LARGEST_RESULT)
+    return None if outcome == "cancelled" else open_outcome(CallOutcome(outcome == "error", value), LARGEST_RESULT)

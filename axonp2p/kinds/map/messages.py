@@ -24,7 +24,8 @@ LARGEST_RESULT = 2**31
 """Bytes that a job may allow one result to have, as it travels."""
 MOST_BLOB_BYTES = 2**31
 
-FUNCTION = r"^[A-Za-z0-9_./-]{1,200}\.py:[A-Za-z_][A-Za-z0-9_.]{0,99}\Z"
+_FUNCTION = r"[A-Za-z0-9_./-]{1,200}\.py:[A-Za-z_][A-Za-z0-9_.]{0,99}"
+FUNCTION = rf"^{_FUNCTION}\Z"
 """`task.py:work`: a file of the bundle, and a name in it."""
 LONGEST_PATH = 255
 
@@ -44,7 +45,7 @@ class PrepareCalls(Message, tag=True, frozen=True):
 
     most_result: Annotated[int, msgspec.Meta(ge=1, le=LARGEST_RESULT)]
     """Bytes of one result as it travels."""
-    fn: Annotated[str, msgspec.Meta(max_length=320, pattern=rf"^\Z|{FUNCTION}")] = ""
+    fn: Annotated[str, msgspec.Meta(max_length=320, pattern=rf"^({_FUNCTION})?\Z")] = ""
     """The function of all calls, `task.py:work`; empty: each call comes with its own."""
     items: Annotated[str, msgspec.Meta(max_length=LONGEST_PATH)] = ""
     """The file of the bundle with a line of JSON for each item; empty: an item is its number."""
@@ -83,10 +84,11 @@ class ReportCalls(Message, tag=True, frozen=True):
     """Say `AtWork`: nothing was heard of you for a while."""
 
 
-class HeldChunk(msgspec.Struct, frozen=True):
+class HeldChunk(Message, frozen=True):
     """A chunk that is not over."""
 
     chunk: Count
+    """Its number."""
     items: Items
     """Those of its calls that have no result yet."""
     begun: bool

@@ -12,7 +12,6 @@ values. A function may be called more than once for an item; its result is taken
 
 from __future__ import annotations
 
-import atexit
 import json
 import sys
 import threading
@@ -25,6 +24,7 @@ from types import TracebackType
 from typing import Any, Self
 
 from axonp2p.client.events.events import JobFinished
+from axonp2p.client.interrupted import interrupted
 from axonp2p.client.job import Job
 from axonp2p.client.job_draft import TextJob
 from axonp2p.client.swarm import Swarm
@@ -126,6 +126,8 @@ class Executor(futures.Executor):
             self.shutdown(wait=True)
         else:  # Ctrl-C: what is done is kept, and the rest is not waited for
             self.leave()
+            if isinstance(error, KeyboardInterrupt) and (instead := interrupted([self.job.id])):
+                raise instead from None
 
     # --- how it works ---
 
@@ -169,8 +171,11 @@ def _name_of(fn: Callable[..., Any]) -> str:
 _OPEN: weakref.WeakSet[Executor] = weakref.WeakSet()
 
 
-@atexit.register
 def _leave_all() -> None:
     """A program that ends without `shutdown` leaves its jobs: their peers are free at once."""
     for executor in list(_OPEN):
         executor.leave()
+
+
+# As `concurrent.futures` does it: what `atexit` calls comes after all threads have been told to take no more work.
+threading._register_atexit(_leave_all)  # type: ignore[attr-defined]

@@ -13,14 +13,14 @@ import traceback
 from collections import OrderedDict
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import msgspec
 
 from axonp2p.kinds.map.call_forms import (
+    CallOutcome,
     ChunkCalls,
     OpenBlob,
-    Outcome,
     load_call,
     load_function,
     open_part,
@@ -28,8 +28,10 @@ from axonp2p.kinds.map.call_forms import (
     pack_outcomes,
     pack_value,
 )
+from axonp2p.kinds.map.messages import LARGEST_RESULT, MOST_CALLS, Items
 from axonp2p.kinds.map.worker.kept_blobs import open_kept
 from axonp2p.kinds.map.worker.process_link import ProcessLink
+from axonp2p.wire.quantities import Seconds
 
 FLUSH_S, FLUSH_BYTES = 1.0, 1024 * 1024
 """Results wait for others of their chunk no longer, and are no more, than this."""
@@ -41,25 +43,25 @@ Call = Callable[[], Any]
 class ChunkOrder(msgspec.Struct, frozen=True, array_like=True):
     """Worker to process: make these calls. With no `calls`, they are of the job's own function."""
 
-    items: list[int]
-    calls: bytes = b""
+    items: Items
+    calls: Annotated[bytes, msgspec.Meta(max_length=2**20)] = b""
 
 
 class SomeResults(msgspec.Struct, frozen=True, array_like=True, tag="results"):
     """Process to worker: what the next calls came to; `outcomes` as `call_forms.pack_outcomes` makes it."""
 
-    calls: int
-    outcomes: bytes
-    cpu_seconds: float
+    calls: Annotated[int, msgspec.Meta(ge=1, le=MOST_CALLS)]
+    outcomes: Annotated[bytes, msgspec.Meta(max_length=2 * LARGEST_RESULT)]
+    cpu_seconds: Seconds
 
 
-class ChunkDone(msgspec.Struct, frozen=True, array_like=True, tag="done"):
+class ChunkMade(msgspec.Struct, frozen=True, array_like=True, tag="done"):
     """Process to worker: all calls have been made."""
 
-    seconds: float
+    seconds: Seconds
 
 
-FromProcess = SomeResults | ChunkDone
+FromProcess = SomeResults | ChunkMade
 FROM_PROCESS = msgspec.msgpack.Decoder(FromProcess)
 
 
@@ -79,10 +81,10 @@ class CallProcess:
             order = msgspec.msgpack.decode(data, type=ChunkOrder)
             began = time.monotonic()
             self._make(order)
-            self._link.send(msgspec.msgpack.encode(ChunkDone(time.monotonic() - began)))
+            self._link.send(msgspec.msgpack.encode(ChunkMade(time.monotonic() - began)))
 
     def _make(self, order: ChunkOrder) -> None:
-        outcomes: list[Outcome] = []
+        outcomes: list[CallOutcome] = []
         size, since, cpu = 0, time.monotonic(), _cpu_seconds()
         for call in self._calls(order):
             outcomes.append(outcome := self._outcome(call))
@@ -93,7 +95,7 @@ class CallProcess:
         if outcomes:
             self._flush(outcomes, cpu)
 
-    def _flush(self, outcomes: list[Outcome], cpu: float) -> float:
+    def _flush(self, outcomes: list[CallOutcome], cpu: float) -> float:
         for stream in (sys.stdout, sys.stderr):
             stream.flush()
         now = _cpu_seconds()
@@ -127,15 +129,15 @@ class CallProcess:
         self._loaded.move_to_end(key)
         return self._loaded[key]
 
-    def _outcome(self, call: Call) -> Outcome:
+    def _outcome(self, call: Call) -> CallOutcome:
         try:
             value = pack_value(call())
         except BaseException as error:  # also SystemExit: the process serves on
-            return Outcome(True, _told(error))
+            return CallOutcome(True, _told(error))
         if len(value) > self._most:
             problem = f"the result has {len(value):,} bytes, and most-result is {self._most:,}"
-            return Outcome(True, pack_error("ResultTooLarge", problem))
-        return Outcome(False, value)
+            return CallOutcome(True, pack_error("ResultTooLarge", problem))
+        return CallOutcome(False, value)
 
 
 def _told(error: BaseException) -> bytes:

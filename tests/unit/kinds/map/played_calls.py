@@ -23,7 +23,7 @@ from axonp2p.client.storage.job_record import JobRecord, PeerRecord, new_record
 from axonp2p.client.storage.job_store import JobFolder, JobStore
 from axonp2p.jobs.lifecycle import JobState
 from axonp2p.jobs.spec import NeedSpec
-from axonp2p.kinds.map.call_forms import Outcome, pack_error, pack_outcomes, pack_value
+from axonp2p.kinds.map.call_forms import CallOutcome, pack_error, pack_outcomes, pack_value
 from axonp2p.kinds.map.driver import MapDriver
 from axonp2p.kinds.map.messages import (
     AtWork,
@@ -76,7 +76,7 @@ class PlayedPeer:
         self.calls: list[int] = []
         """Items that were called here, to their end."""
         self.seconds: Callable[[int], float] = lambda item: 1.0
-        self.outcome: Callable[[int], Outcome | str] = lambda item: Outcome(False, pack_value(item * item))
+        self.outcome: Callable[[int], CallOutcome | str] = lambda item: CallOutcome(False, pack_value(item * item))
         """Of an item: what comes of it, or why the process crashes."""
         self.deaf: tuple[type, ...] = ()
         self.frozen = False
@@ -367,8 +367,8 @@ def watch_disk(life: Life, patch: Any) -> None:
     patch.setattr(ResultsStore, "keep", stepped)
 
 
-def raised(kind: str) -> Outcome:
-    return Outcome(True, pack_error(kind, "no"))
+def raised(kind: str) -> CallOutcome:
+    return CallOutcome(True, pack_error(kind, "no"))
 
 
 async def at_once(work: Callable[..., Any], *args: Any) -> Any:

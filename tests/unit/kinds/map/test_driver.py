@@ -17,7 +17,7 @@ from axonp2p.client.events.events import JobFinished, JobPaused, PeerLost
 from axonp2p.errors import JobFailed
 from axonp2p.jobs.lifecycle import JobState
 from axonp2p.jobs.messages import HandBack, WorkerPaused, WorkerResumed
-from axonp2p.kinds.map.call_forms import Outcome, TaskError, pack_outcomes
+from axonp2p.kinds.map.call_forms import CallOutcome, TaskError, pack_outcomes
 from axonp2p.kinds.map.events import CallFailed, CallsDone, ChunkCopied, ChunkCrashed, ChunkDone, PeerSetAside
 from axonp2p.kinds.map.fetched import fetched
 from axonp2p.kinds.map.kept_end import finish
@@ -235,7 +235,7 @@ def wrong_hash(said: CallResults, data: bytes) -> tuple[CallResults, bytes]:
 
 
 def no_value(said: CallResults, data: bytes) -> tuple[CallResults, bytes]:
-    data = pack_outcomes([Outcome(False, b"\xc1")])
+    data = pack_outcomes([CallOutcome(False, b"\xc1")])
     return msgspec.structs.replace(said, size=len(data), sha256=hashlib.sha256(data).digest()), data
 
 
@@ -244,7 +244,7 @@ def too_large(said: CallResults, data: bytes) -> tuple[CallResults, bytes]:
 
 
 def too_many(said: CallResults, data: bytes) -> tuple[CallResults, bytes]:
-    data = pack_outcomes([Outcome(False, b"\x01")] * 999)
+    data = pack_outcomes([CallOutcome(False, b"\x01")] * 999)
     said = msgspec.structs.replace(said, calls=999, size=len(data), sha256=hashlib.sha256(data).digest())
     return said, data
 

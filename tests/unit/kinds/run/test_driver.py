@@ -15,12 +15,12 @@ import msgspec
 import pytest
 
 from axonp2p.client.events.events import JobFinished, JobPaused, PeerLost
+from axonp2p.client.run.processor_time import MOST_CORE_GFLOPS
 from axonp2p.errors import JobFailed, SettingsError
 from axonp2p.jobs.lifecycle import JobState
 from axonp2p.jobs.messages import HandBack, WorkerPaused, WorkerResumed
 from axonp2p.jobs.output_messages import OutputFile, OutputPart, OutputsSent
 from axonp2p.kinds.run import results
-from axonp2p.client.run.processor_time import MOST_CORE_GFLOPS
 from axonp2p.kinds.run.events import (
     CopyEnded,
     CopyRetried,
