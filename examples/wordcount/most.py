@@ -7,8 +7,9 @@ import argparse
 import functools
 import pathlib
 
-import axonp2p
 from task import merge
+
+import axonp2p
 
 HERE = pathlib.Path(__file__).parent
 
