@@ -17,7 +17,7 @@ from urllib.parse import quote
 import msgspec
 
 from axonp2p.errors import AxonError
-from axonp2p.kinds.map.call_forms import Outcome, open_outcome
+from axonp2p.kinds.map.call_forms import CallOutcome, open_outcome
 from axonp2p.kinds.map.kept_end import RESULTS
 from axonp2p.plain_text import bytes_text
 
@@ -100,7 +100,7 @@ def text_of_result(outcome: str, size: int, value: bytes | None) -> str:
     if value is None:
         return f"({bytes_text(size)})"
     try:
-        opened = open_outcome(Outcome(outcome == "error", value), LONGEST_OPENED)
+        opened = open_outcome(CallOutcome(outcome == "error", value), LONGEST_OPENED)
     except (ValueError, msgspec.MsgspecError, AxonError) as error:
         return f"cannot be read: {error}"[:LONGEST_SHOWN]
     return str(opened)[:LONGEST_SHOWN] if outcome == "error" else _WRITER.repr(opened)[:LONGEST_SHOWN]
