@@ -12,13 +12,13 @@ from joblib import parallel_config
 from sklearn.model_selection import GridSearchCV
 from sklearn.svm import SVC
 
-import axonp2p.joblib  # from here on joblib knows "axon"
-
 DIGITS = pathlib.Path(__file__).parent.parent / "digits" / "digits.csv.gz"
 GRID = {"C": [0.1, 1, 10, 100], "gamma": [0.0001, 0.001, 0.01]}
 
 
 def main():
+    import axonp2p.joblib  # noqa: F401  from here on joblib knows "axon"
+
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--tracker", action="append", default=[], help="as axon-tracker run prints it")
     parser.add_argument("--peers", type=int, default=4)

@@ -158,6 +158,13 @@ def test_a_picture_is_put_together_of_tiles(processes: Processes, tmp_path: Path
     assert middle == bytes(3), "-0.7 is in the set"
 
 
+def test_a_grid_search_finds_what_it_finds_here(processes: Processes, tmp_path: Path) -> None:
+    pytest.importorskip("sklearn", reason="no scikit-learn here")
+    pytest.importorskip("axonp2p.joblib")
+    *_, best = ran(processes, tmp_path, "grid-search/search.py").splitlines()
+    assert best == "best: {'C': 1, 'gamma': 0.001} with 0.9722"
+
+
 def test_lora_sends_its_adapters_only_and_gives_the_whole_model(swarm: axonp2p.Swarm, tmp_path: Path) -> None:
     job = swarm.submit(shortened(EXAMPLES / "lora", tmp_path / "lora", peers=2, rounds=6))
     sizes, rounds = set(), []
