@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from client_cli.map.story import MapStory
-from client_cli.map.stretches import Stretch
+from client_cli.map.stretches import CallStretch
 from client_cli.report.lanes import Doing, Lane, Span, WorkTime, add_paused
 
 _LETTER = 0.02
@@ -27,7 +27,7 @@ def lanes(story: MapStory, time: WorkTime, now: float) -> list[Lane]:
     return list(found.values())
 
 
-def _span(one: Stretch, time: WorkTime, row: int, rows: int) -> Span:
+def _span(one: CallStretch, time: WorkTime, row: int, rows: int) -> Span:
     doing: Doing = "failed" if one.failed else "copy" if one.copied else "ran"
     began, ended = time.at(one.began), time.at(one.ended)
     name = f"{one.first}" if one.calls == 1 else f"{one.calls:,} calls"

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from axonp2p.client.events import events
 from axonp2p.kinds.map import events as map_events
 from client_cli.map.results_found import ResultsFound
-from client_cli.map.stretches import PeerStretches, Stretch, most_of_each
+from client_cli.map.stretches import PeerStretches, CallStretch, most_of_each
 from client_cli.report.story import MarkKind, Story
 
 MARKS: dict[type[events.Event], MarkKind] = {}
@@ -102,7 +102,7 @@ def take(story: MapStory, event: events.Event) -> None:
 def _chunk_done(story: MapStory, event: map_events.ChunkDone) -> None:
     began = event.at - max(0.0, event.seconds)
     copied = any(one.copy == event.chunk for one in story.stuck)
-    chunk = Stretch(began, event.at, event.first, event.calls, event.errors, copied)
+    chunk = CallStretch(began, event.at, event.first, event.calls, event.errors, copied)
     at_peer = story.chunks.setdefault(event.peer, PeerStretches())
     at_peer.add(chunk, most_of_each(len(story.peers)))
     story.calls_of[event.peer] += event.calls

@@ -21,7 +21,7 @@ _JITTER_S = 0.1
 
 
 @dataclass(frozen=True)
-class Stretch:
+class CallStretch:
     """Calls that have their results: those of one chunk, or of several that followed each other. Unix seconds."""
 
     began: float
@@ -40,12 +40,12 @@ class Stretch:
 class PeerStretches:
     """Those of one peer."""
 
-    rows: list[list[Stretch]] = field(default_factory=list)
+    rows: list[list[CallStretch]] = field(default_factory=list)
     seconds: float = 0.0
     """Of all its chunks together."""
     _grain: float = FIRST_GRAIN_S
 
-    def add(self, chunk: Stretch, most: int) -> None:
+    def add(self, chunk: CallStretch, most: int) -> None:
         """One more chunk, the newest; at most so many stretches are kept."""
         self.seconds += chunk.ended - chunk.began
         row = self._free_row(chunk)
@@ -59,11 +59,11 @@ class PeerStretches:
             self.rows = joined
             self._grain *= 2
 
-    def all(self) -> list[Stretch]:
+    def all(self) -> list[CallStretch]:
         """In the order in which they began."""
         return sorted((one for row in self.rows for one in row), key=lambda one: one.began)
 
-    def _free_row(self, chunk: Stretch) -> list[Stretch]:
+    def _free_row(self, chunk: CallStretch) -> list[CallStretch]:
         allowed = max(_JITTER_S, 0.25 * (chunk.ended - chunk.began))
         for row in self.rows:
             if row[-1].ended <= chunk.began + allowed:
@@ -78,9 +78,9 @@ def most_of_each(peers: int) -> int:
     return max(LEAST_DRAWN, MOST_DRAWN // max(1, peers))
 
 
-def _joined(row: list[Stretch], grain: float) -> list[Stretch]:
+def _joined(row: list[CallStretch], grain: float) -> list[CallStretch]:
     """Those that are closer than `grain`, and look the same or are shorter than it, as one."""
-    found: list[Stretch] = []
+    found: list[CallStretch] = []
     for one in row:
         if found and one.began - found[-1].ended <= grain and _may_join(found[-1], one, grain):
             found[-1] = _join_all([found[-1], one])
@@ -89,13 +89,13 @@ def _joined(row: list[Stretch], grain: float) -> list[Stretch]:
     return found
 
 
-def _may_join(one: Stretch, other: Stretch, grain: float) -> bool:
+def _may_join(one: CallStretch, other: CallStretch, grain: float) -> bool:
     alike = (one.failed > 0, one.copied) == (other.failed > 0, other.copied)
     return alike or other.ended - one.began <= grain
 
 
-def _join_all(row: list[Stretch]) -> Stretch:
-    return Stretch(
+def _join_all(row: list[CallStretch]) -> CallStretch:
+    return CallStretch(
         began=row[0].began,
         ended=max(one.ended for one in row),
         first=row[0].first,

@@ -14,7 +14,7 @@ from axonp2p.kinds.map.kept_end import RESULTS
 from client_cli.map.lanes import lanes
 from client_cli.map.results_found import MOST_FOUND, find_results
 from client_cli.map.story import MapStory
-from client_cli.map.stretches import PeerStretches, Stretch
+from client_cli.map.stretches import PeerStretches, CallStretch
 from client_cli.report.document import Made, make
 from client_cli.report.folder_view import FolderView
 from client_cli.report.folding import fold
@@ -64,7 +64,7 @@ def test_100_000_chunks_are_few_stretches_and_none_is_lost() -> None:
     drawn = PeerStretches()
     for number in range(100_000):
         began = number * 1.1
-        drawn.add(Stretch(began, began + 1, number * 3, 3, failed=number % 2), 50)
+        drawn.add(CallStretch(began, began + 1, number * 3, 3, failed=number % 2), 50)
     assert sum(map(len, drawn.rows)) <= 50
     stretches = drawn.all()
     assert sum(one.chunks for one in stretches) == 100_000
