@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from axonp2p.client.events import events
 from axonp2p.kinds.map import events as map_events
 from client_cli.map.results_found import ResultsFound
-from client_cli.map.stretches import PeerStretches, CallStretch, most_of_each
+from client_cli.map.stretches import CallStretch, PeerStretches, most_of_each
 from client_cli.report.story import MarkKind, Story
 
 MARKS: dict[type[events.Event], MarkKind] = {}

@@ -14,7 +14,7 @@ from axonp2p.kinds.map.kept_end import RESULTS
 from client_cli.map.lanes import lanes
 from client_cli.map.results_found import MOST_FOUND, find_results
 from client_cli.map.story import MapStory
-from client_cli.map.stretches import PeerStretches, CallStretch
+from client_cli.map.stretches import CallStretch, PeerStretches
 from client_cli.report.document import Made, make
 from client_cli.report.folder_view import FolderView
 from client_cli.report.folding import fold
