@@ -23,7 +23,7 @@ from axonp2p.plain_text import bytes_text
 
 MOST_FOUND = 10_000
 """In the CSV; results.sqlite has all."""
-LONGEST_OPENED = 4096
+LONGEST_OPENED = 1024
 """Bytes of a result that is opened to show it."""
 LONGEST_SHOWN = 400
 """Characters."""
