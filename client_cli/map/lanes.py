@@ -30,6 +30,6 @@ def lanes(story: MapStory, time: WorkTime, now: float) -> list[Lane]:
 def _span(one: CallStretch, time: WorkTime, row: int, rows: int) -> Span:
     doing: Doing = "failed" if one.failed else "copy" if one.copied else "ran"
     began, ended = time.at(one.began), time.at(one.ended)
-    name = f"{one.first}" if one.calls == 1 else f"{one.calls:,} calls"
+    name = f"item {one.first}" if one.calls == 1 else f"{one.calls:,} calls"
     wide = (ended - began) >= time.total * _LETTER * (len(name) + 1)
     return Span(began, ended, doing, name if wide and rows == 1 else "", row, rows)
