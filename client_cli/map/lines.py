@@ -6,13 +6,20 @@ from dataclasses import replace
 
 from axonp2p.client.events import events
 from axonp2p.kinds.map import events as map_events
-from axonp2p.plain_text import plural
+from axonp2p.plain_text import bytes_text, plural
 from client_cli.text.kind_text import Shown, started
+from client_cli.text.render import duration_text
+
+SAID_EVERY_S = 10.0
+"""Where no bar shows it, how many calls are done is said this often."""
 
 
 def stays(event: events.Event) -> str:
     """As `KindLines` has it."""
     match event:
+        case events.JobSubmitted(rounds=0):  # how many there are is in a file of the bundle, or comes from a program
+            bundle = f"bundle {bytes_text(event.bundle_bytes)}"
+            return f"submitted {event.job}: calls on up to {plural(event.peers, 'peer')}, {bundle}"
         case events.PeerLost():
             others = (
                 f"The {plural(event.left, 'peer')} left continue." if event.left != 1 else "The peer left continues."
@@ -35,8 +42,7 @@ def stays(event: events.Event) -> str:
 def stays_without_bar(event: events.Event) -> str:
     """As `KindLines` has it."""
     if isinstance(event, map_events.ChunkDone):
-        done = f"{event.done:,} of {plural(event.items, 'call')} done"
-        return f"{done}: {_calls(event.first, event.calls)} at {event.peer}"
+        return progress_text(event)
     return ""
 
 
@@ -67,7 +73,8 @@ def bar(shown: Shown, event: events.Event) -> Shown:
             return replace(shown, doing="starting calls")
         case map_events.ChunkDone():
             counted = replace(started(shown, event.peer), at_work=True, done=float(event.done), units=event.items)
-            headline = f"{event.failed:,} failed" if event.failed else ""
+            left = [_to_go(event, shown.kept, shown.sent_at)] if event.done < event.items else []
+            headline = ", ".join(part for part in (*left, _failed(event.failed)) if part)
             doing = f"{event.done:,} of {event.items:,} calls"
             return replace(counted, failed=event.failed, headline=headline, doing=doing)
         case events.PeerLost():
@@ -75,6 +82,35 @@ def bar(shown: Shown, event: events.Event) -> Shown:
         case events.JobFinished():
             return replace(shown, doing="done", done=float(event.rounds), runs={}, peers="")
     return shown
+
+
+def again(before: events.Event, event: events.Event) -> str | None:
+    """As `KindLines` has it: of chunks that are done a line every 10 seconds, and of the last one."""
+    if not isinstance(before, map_events.ChunkDone) or not isinstance(event, map_events.ChunkDone):
+        return None
+    if event.done >= event.items:
+        return progress_text(event)
+    if event.at - before.at < SAID_EVERY_S:
+        return ""
+    return progress_text(event, _to_go(event, before.done, before.at))
+
+
+def progress_text(event: map_events.ChunkDone, to_go: str = "") -> str:
+    """How many calls are done."""
+    told = [f"{event.done:,} of {plural(event.items, 'call')} done", _failed(event.failed), to_go]
+    return ", ".join(part for part in told if part)
+
+
+def _to_go(event: map_events.ChunkDone, done_before: float, since: float) -> str:
+    """By what was done since a moment, in Unix time."""
+    done, took = event.done - done_before, event.at - since
+    if not since or done <= 0 or took <= 0:
+        return ""
+    return f"about {duration_text((event.items - event.done) * took / done)} to go"
+
+
+def _failed(failed: int) -> str:
+    return f"{failed:,} failed" if failed else ""
 
 
 def _calls(first: int, calls: int) -> str:

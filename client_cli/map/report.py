@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from base64 import b64encode
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 from axonp2p.client.storage.job_record import JobRecord
 from axonp2p.kinds.map.record import MapRecord
 from axonp2p.plain_text import plural
 from client_cli.map import lanes, story, tables
+from client_cli.map.results_found import MOST_FOUND, find_results
 from client_cli.map.story import MapStory
 from client_cli.report.kind_report import JobShortfall, KindReport
 from client_cli.report.lanes import Lane
@@ -16,33 +19,65 @@ from client_cli.report.tables import Table
 from client_cli.text.kind_text import Command
 
 
+def _look(told: MapStory, folder: Path) -> None:
+    told.found = find_results(folder)
+
+
 def _tables(told: MapStory, drawn: Sequence[Lane]) -> list[Table]:
-    return [tables.failures(told), tables.work(told, drawn)]
+    return [tables.failures(told), tables.results(told.found), tables.work(told, drawn)]
 
 
 def _facts(record: JobRecord, told: MapStory) -> list[tuple[str, str]]:
     assert isinstance(record, MapRecord)
-    return [("calls done", f"{record.done:,}"), ("failed", f"{record.failed:,}"), ("begun twice", f"{told.copied:,}")]
+    found = [("calls done", f"{record.done:,}"), ("failed", f"{record.failed:,}")]
+    if told.rate:
+        found.append(("calls a second", f"{told.rate:,.0f}" if told.rate >= 10 else f"{told.rate:.2g}"))
+    return found
 
 
 def _panels(told: MapStory) -> dict[str, Any]:
-    said = f"{told.results:,} of {plural(told.items, 'call')} have their result"
+    return {
+        "calls_said": _calls_said(told),
+        "calls_failed": told.failed,
+        "calls_aside": [(name, _items(items)) for name, items in told.aside.items()],
+        "results_said": _results_said(told),
+        "picture": f"data:image/png;base64,{b64encode(told.found.picture).decode()}" if told.found.picture else "",
+    }
+
+
+def _calls_said(told: MapStory) -> str:
+    if not told.items:
+        return "No call has a result yet."
+    said = f"{told.results:,} of {plural(told.items, 'call')} {'has' if told.items == 1 else 'have'} a result"
     said += f"; {told.failed:,} failed" if told.failed else ""
-    said += f"; {plural(told.copied, 'chunk')} began at a second peer" if told.copied else ""
-    said += f"; {plural(told.crashed, 'process')} crashed" if told.crashed else ""
-    return {"calls_said": f"{said}.", "calls_failed": bool(told.failures)}
+    said += f"; {plural(told.copied, 'chunk')} that took too long began at a second peer as well" if told.copied else ""
+    if told.crashed:
+        said += f"; the process of a call ended {'once' if told.crashed == 1 else f'{told.crashed:,} times'}"
+    return f"{said}."
+
+
+def _items(items: Sequence[int]) -> str:
+    named = ", ".join(map(str, items))
+    return f"item {named}" if len(items) == 1 else f"items {named}"
+
+
+def _results_said(told: MapStory) -> str:
+    found = told.found
+    if found.trouble:
+        return f"{found.trouble}."
+    if not found.results:
+        return "No call has a result yet."
+    said = "In the order of their items."
+    if len(found.results) > tables.RESULTS_SHOWN:
+        said = f"The first {tables.RESULTS_SHOWN}, in the order of their items."
+    if len(found.results) < MOST_FOUND:
+        return said
+    return f"{said} The CSV has the first {MOST_FOUND:,}; results.sqlite has all."
 
 
 def _to_go(told: MapStory) -> float:
     """By what the calls of this life took so far."""
-    if not told.lives or not told.chunks or told.results >= told.items:
-        return 0.0
-    life = told.lives[-1]
-    since = [chunk for chunk in told.chunks if chunk.ended >= life.began]
-    calls = sum(chunk.calls for chunk in since)
-    if not calls:
-        return 0.0
-    return (told.items - told.results) * (since[-1].ended - since[0].began) / calls
+    return (told.items - told.results) / told.rate if told.rate and told.results < told.items else 0.0
 
 
 def _shortfall(told: MapStory, job: str, command: Command) -> JobShortfall | None:
@@ -63,7 +98,13 @@ REPORT = KindReport(
     take=story.take,
     marks=story.MARKS,
     lanes=lanes.lanes,
-    looks={"ran": "calls that have their results, with the first item", "paused": "paused by its owner"},
+    looks={
+        "ran": "calls that have their results",
+        "failed": "calls, some of which failed",
+        "copy": "calls that were stuck at another peer",
+        "stuck": "stuck: begun at a second peer as well",
+        "paused": "paused by its owner",
+    },
     tables=_tables,
     peers=tables.peers,
     facts=_facts,
@@ -71,5 +112,6 @@ REPORT = KindReport(
     panels=_panels,
     shortfall=_shortfall,
     templates=("map_calls.html",),
+    look=_look,
 )
 """What calls of a function add to the page."""

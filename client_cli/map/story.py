@@ -7,22 +7,29 @@ from dataclasses import dataclass, field
 
 from axonp2p.client.events import events
 from axonp2p.kinds.map import events as map_events
+from client_cli.map.results_found import ResultsFound
+from client_cli.map.stretches import CallStretch, PeerStretches, most_of_each
 from client_cli.report.story import MarkKind, Story
 
 MARKS: dict[type[events.Event], MarkKind] = {}
-MOST_CHUNKS = 4000
-"""The newest are drawn; sums are of all."""
+MOST_STUCK = 200
+"""The newest are drawn."""
+MOST_FAILURES = 100
+"""The first are shown."""
 
 
-@dataclass(frozen=True)
-class ChunkSpan:
-    """Calls that have their results. Unix seconds."""
+@dataclass
+class StuckChunk:
+    """Calls that took too long at a peer, and were begun at a second one. Unix seconds."""
 
     peer: str
-    began: float
-    ended: float
+    copy: int
+    """The chunk that was begun."""
     first: int
     calls: int
+    began: float
+    ended: float = 0.0
+    """When one of the two had the results; 0: neither has."""
 
 
 @dataclass
@@ -34,35 +41,85 @@ class MapStory(Story):
     failed: int = 0
     copied: int = 0
     crashed: int = 0
-    chunks: deque[ChunkSpan] = field(default_factory=lambda: deque(maxlen=MOST_CHUNKS))
+    chunks: dict[str, PeerStretches] = field(default_factory=dict)
+    """By peer."""
+    stuck: deque[StuckChunk] = field(default_factory=lambda: deque(maxlen=MOST_STUCK))
     calls_of: Counter[str] = field(default_factory=Counter)
     """Results that count, by peer."""
+    errors_of: Counter[str] = field(default_factory=Counter)
+    """Those among them that are errors."""
     failures: list[map_events.CallFailed] = field(default_factory=list)
-    aside: dict[str, str] = field(default_factory=dict)
+    aside: dict[str, list[int]] = field(default_factory=dict)
+    """Peers that get no more calls, and the items in which they failed."""
+    came: int = 0
+    """Results of this life of the job."""
+    came_from: float = 0.0
+    """When the first of them was begun, as Unix seconds."""
+    came_until: float = 0.0
+    found: ResultsFound = field(default_factory=ResultsFound)
+    """The first results, where somebody has looked for them."""
 
     @property
     def done(self) -> int:
         """How many items have their result."""
         return self.results
 
+    @property
+    def rate(self) -> float:
+        """Results a second in this life; 0: nobody knows."""
+        took = self.came_until - self.came_from
+        return self.came / took if self.came and took > 0 else 0.0
+
 
 def take(story: MapStory, event: events.Event) -> None:
     """What calls add to the story; before what all jobs have of the event."""
     match event:
-        case events.JobSubmitted(rounds=items):
-            story.items = max(story.items, items)
+        case events.JobSubmitted(rounds=items, resumed_from_round=results):
+            story.items, story.results = max(story.items, items), max(story.results, results)
+            story.came, story.came_from = 0, 0.0
+            _end_stuck(story, story.lives[-1].ended if story.lives else event.at)
+        case events.PeerLost(peer=name):
+            _end_stuck(story, event.at, name)
+        case events.JobFinished() | events.JobPaused() | events.JobCancelled() | events.JobEndedBadly():
+            _end_stuck(story, event.at)
         case map_events.ChunkDone():
             story.items, story.results, story.failed = event.items, event.done, event.failed
-            story.calls_of[event.peer] += event.calls
-            story.chunks.append(ChunkSpan(event.peer, event.at - event.seconds, event.at, event.first, event.calls))
-            peer = story.peer(event.peer)
-            if peer.state == "hired":
-                peer.state = "works"
+            _chunk_done(story, event)
         case map_events.ChunkCopied():
             story.copied += 1
+            since = event.at - max(0.0, event.seconds)
+            story.stuck.append(StuckChunk(event.slow_peer, event.chunk, event.first, event.calls, since))
         case map_events.ChunkCrashed():
             story.crashed += 1
-        case map_events.CallFailed():
+        case map_events.CallFailed() if len(story.failures) < MOST_FAILURES:
             story.failures.append(event)
+        case map_events.PeerSetAside():
+            story.aside[event.peer] = list(event.items)
         case map_events.CallsDone():
             story.items, story.results, story.failed = event.items, event.done, event.failed
+
+
+def _chunk_done(story: MapStory, event: map_events.ChunkDone) -> None:
+    began = event.at - max(0.0, event.seconds)
+    copied = any(one.copy == event.chunk for one in story.stuck)
+    chunk = CallStretch(began, event.at, event.first, event.calls, event.errors, copied)
+    at_peer = story.chunks.setdefault(event.peer, PeerStretches())
+    at_peer.add(chunk, most_of_each(len(story.peers)))
+    story.calls_of[event.peer] += event.calls
+    story.errors_of[event.peer] += event.errors
+    story.came_from = min(story.came_from or began, began)
+    story.came += event.calls
+    story.came_until = max(story.came_until, event.at)
+    for one in story.stuck:
+        own = one.peer == event.peer and one.first <= event.first < one.first + one.calls
+        if not one.ended and (own or one.copy == event.chunk):
+            one.ended = event.at
+    peer = story.peer(event.peer)
+    if peer.state == "hired":
+        peer.state = "works"
+
+
+def _end_stuck(story: MapStory, at: float, peer: str = "") -> None:
+    for one in story.stuck:
+        if not one.ended and peer in ("", one.peer):
+            one.ended = at

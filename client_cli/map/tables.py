@@ -4,42 +4,73 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from axonp2p.plain_text import bytes_text
+from client_cli.map.results_found import ResultsFound
 from client_cli.map.story import MapStory
-from client_cli.report.lanes import Doing, Lane
+from client_cli.map.stretches import PeerStretches
+from client_cli.report.lanes import Lane
 from client_cli.report.lanes_picture import sums_of
 from client_cli.report.rtt_picture import rtt_text
 from client_cli.report.tables import Cell, Table, state_word
 from client_cli.text.render import credits_text, duration_text
 
+RESULTS_SHOWN = 100
+"""The first, on the page; the CSV has more."""
+
+
+def results(found: ResultsFound) -> Table:
+    """A line for each of the first results."""
+    rows: list[list[Cell]] = [[one.item, one.outcome, one.text, one.size, one.peer] for one in found.results]
+    texts = [
+        [f"{one.item:,}", one.peer or "-", bytes_text(one.size), _shown(one.outcome, one.text)]
+        for one in found.results[:RESULTS_SHOWN]
+    ]
+    columns = ["item", "outcome", "result", "bytes", "peer"]
+    return Table("results", ["Item", "Peer", "Bytes", "Result"], texts, columns, rows)
+
+
+def _shown(outcome: str, text: str) -> str:
+    return f"failed: {text}" if outcome == "error" else text
+
 
 def failures(story: MapStory) -> Table:
     """A line for each call that failed, as far as these were told."""
-    texts = [[f"{one.item}", one.peer, one.kind, one.message] for one in story.failures]
+    texts = [[f"{one.item:,}", one.peer, one.kind, one.message] for one in story.failures]
     rows: list[list[Cell]] = [[one.item, one.peer, one.kind, one.message] for one in story.failures]
     return Table("failures", ["Item", "Peer", "Error", "Message"], texts, ["item", "peer", "kind", "message"], rows)
 
 
-TOLD: tuple[Doing, ...] = ("ran", "paused")
-
-
 def work(story: MapStory, lanes: Sequence[Lane]) -> Table:
-    """A line a peer to read: what it did with its time; a line for every chunk in the CSV."""
+    """A line a peer to read: what it did with its time; in the CSV a line for each stretch that is drawn."""
     texts = []
     for lane in lanes:
+        done = story.chunks.get(lane.peer, PeerStretches())
         sums = sums_of(lane)
-        texts.append([lane.peer, *(duration_text(sums[doing]) if sums.get(doing) else "-" for doing in TOLD)])
-    rows: list[list[Cell]] = [[one.peer, one.began, one.ended, one.first, one.calls] for one in story.chunks]
-    return Table("work", ["Peer", "Calls", "Paused"], texts, ["peer", "began", "ended", "first", "calls"], rows)
+        stuck, paused = sums.get("stuck", 0.0), sums.get("paused", 0.0)
+        chunks = sum(one.chunks for row in done.rows for one in row)
+        times = [duration_text(seconds) if seconds else "-" for seconds in (done.seconds, stuck, paused)]
+        texts.append([lane.peer, f"{chunks:,}", *times])
+    rows: list[list[Cell]] = [
+        [name, row, one.began, one.ended, one.first, one.chunks, one.calls, one.failed, "yes" if one.copied else "no"]
+        for name, done in story.chunks.items()
+        for row, ones in enumerate(done.rows)
+        for one in ones
+    ]
+    columns = ["peer", "row", "began", "ended", "first", "chunks", "calls", "failed", "copy"]
+    return Table("work", ["Peer", "Chunks", "Time at calls", "Stuck", "Paused"], texts, columns, rows)
 
 
 def peers(story: MapStory, credits: Mapping[str, float], over: bool) -> Table:
     """A line a peer: distance, calls, credits."""
     texts, rows = [], list[list[Cell]]()
     for peer in story.peers.values():
-        calls = story.calls_of[peer.name]
+        calls, failed = story.calls_of[peer.name], story.errors_of[peer.name]
         word, earned = state_word(peer, over=over), credits.get(peer.name, 0.0)
+        if peer.name in story.aside:
+            word = "set aside"
         distance = "-" if peer.rtt_s is None else rtt_text(peer.rtt_s)
-        texts.append([peer.name, word, distance, f"{calls:,}", credits_text(earned), peer.why])
-        rows.append([peer.name, word, peer.rtt_s, calls, earned, peer.why])
-    heads = ["Peer", "State", "RTT", "Calls", "Credits", "Why"]
-    return Table("peers", heads, texts, ["peer", "state", "rtt_seconds", "calls", "credits", "why"], rows)
+        texts.append([peer.name, word, distance, f"{calls:,}", f"{failed:,}", credits_text(earned), peer.why])
+        rows.append([peer.name, word, peer.rtt_s, calls, failed, earned, peer.why])
+    heads = ["Peer", "State", "RTT", "Calls", "Failed", "Credits", "Why"]
+    columns = ["peer", "state", "rtt_seconds", "calls", "failed_calls", "credits", "why"]
+    return Table("peers", heads, texts, columns, rows)

@@ -84,7 +84,7 @@ def _so_far(job: dict[str, Any]) -> str:
 
 
 TEXT = KindText(
-    lines=KindLines(lines.stays, lines.stays_without_bar, lines.end, lines.bar),
+    lines=KindLines(lines.stays, lines.stays_without_bar, lines.end, lines.bar, lines.again),
     words=KindWords(
         unit=KINDS["map"].unit,
         after=lambda done, calls: f"after {done:,} of {plural(calls, 'call')}",

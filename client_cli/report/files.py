@@ -25,7 +25,7 @@ def write_report(
     Raises `NotFound` or `SettingsError`.
     """
     path = out or folder.report
-    view = FolderView(folder, ours=ours).look()
+    view = FolderView(folder, ours=ours).look_at_all()
     if copied_to:
         view = replace(view, folder=str(copied_to), fetched=True)
     made = make(view, command, on_the_wall, live=False)

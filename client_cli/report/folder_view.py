@@ -12,6 +12,7 @@ from axonp2p.client.storage.job_store import JobFolder
 from axonp2p.jobs.lifecycle import is_over
 from client_cli.report.folding import fold
 from client_cli.report.job_summary import View
+from client_cli.report.kind_report import report_of
 from client_cli.report.story import Story
 
 ASK_AGAIN_S = 5.0
@@ -39,6 +40,12 @@ class FolderView:
         self._story = fold(self._tail.fresh(), record.kind, self._story)
         at_work = not is_over(record.state) and self.is_held()
         return View(record, self._story, at_work, time.time(), str(self._folder.path))
+
+    def look_at_all(self) -> View:
+        """The same with what the folder has beside events, for a page or report of this job. Raises as `look`."""
+        view = self.look()
+        report_of(view.record.kind).look(view.story, self._folder.path)
+        return view
 
     def forget(self) -> None:
         """Keep nothing of its events: the next look reads all of them."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Generic, TypeVar
 
 from axonp2p.client.events.events import Event
@@ -58,6 +59,8 @@ class KindReport(Generic[S]):
     """Of its panels, above the lanes."""
     beside_map: str = ""
     """One more, beside the map of peers."""
+    look: Callable[[S, Path], None] = lambda _story, _folder: None
+    """Adds to the story what the job's folder has beside its events, for its page or report. Blocks."""
 
 
 def report_of(kind: str) -> KindReport[Any]:

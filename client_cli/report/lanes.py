@@ -9,8 +9,11 @@ from typing import Literal
 from axonp2p.client.events import events
 from client_cli.report.story import Life
 
-Doing = Literal["ready", "train", "exchange", "wait", "behind", "paused", "lost", "now", "ran", "failed"]
-"""`ready`: hired, and not at work yet; `lost`: its work did not count; `now`: what runs; `ran`, `failed`: a copy."""
+Doing = Literal[
+    "ready", "train", "exchange", "wait", "behind", "paused", "lost", "now", "ran", "failed", "copy", "stuck"
+]
+"""`ready`: hired, and not at work yet; `lost`: its work did not count; `now`: what runs; `ran`, `failed`: a copy of a
+command, or calls; `copy`: calls that were stuck at another peer; `stuck`: those there."""
 
 
 @dataclass(frozen=True)
@@ -22,6 +25,9 @@ class Span:
     doing: Doing
     name: str = ""
     """Stands on it, where there is room."""
+    row: int = 0
+    """From below, where it did several things at once."""
+    rows: int = 1
 
     @property
     def lasted(self) -> float:

@@ -16,7 +16,7 @@ NAMED_FROM = 0.02
 """A span that is so wide a share of the strip bears its name."""
 TALL: dict[Doing, int] = {
     "train": 20, "exchange": 20, "now": 20, "lost": 20, "wait": 4, "ready": 4, "behind": 9, "paused": 12,
-    "ran": 20, "failed": 20,
+    "ran": 20, "failed": 20, "copy": 20, "stuck": 5,
 }  # fmt: skip
 """Heights tell them apart as well as colours and patterns."""
 Words = Mapping[Doing, str]
@@ -80,10 +80,11 @@ def _strip(lane: Lane, time: WorkTime, words: Words) -> Svg:
         share = span.lasted / whole
         if share <= 0:
             continue
+        tall = TALL[span.doing] / span.rows
         drawn.append(
             element(
                 "rect", class_=f"look {span.doing}", x=percent(span.began / whole), width=percent(max(share, 0.0004)),
-                y=BASE - TALL[span.doing], height=TALL[span.doing],
+                y=BASE - (span.row + 1) * tall, height=tall,
             )
         )  # fmt: skip
     drawn += [

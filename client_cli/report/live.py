@@ -130,7 +130,7 @@ class LiveJob:
             return await asyncio.to_thread(self._make_now)
 
     def _make_now(self) -> Made:
-        return make(self._view.look(), self._command, on_the_wall, live=True, all_jobs=self._all_jobs)
+        return make(self._view.look_at_all(), self._command, on_the_wall, live=True, all_jobs=self._all_jobs)
 
     async def page(self, request: web.Request) -> web.Response:
         """Answers a look at the page."""

@@ -130,7 +130,8 @@ def _search(event: events.PeersFound) -> str:
 def _after_any(shown: Shown, event: events.Event) -> Shown:
     match event:
         case events.JobSubmitted():
-            return Shown(doing="looking for peers", units=event.rounds, done=float(event.resumed_from_round))
+            kept = float(event.resumed_from_round)
+            return Shown(doing="looking for peers", units=event.rounds, done=kept, kept=kept)
         case events.PeersFound() if shown.sent_at or event.hired:
             return replace(shown, search=_search(event))
         case events.PeerHired():

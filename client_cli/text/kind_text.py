@@ -27,6 +27,8 @@ class Shown:
     done: float = 0.0
     """Units of work: rounds, with the fraction of the one that runs; copies."""
     units: int = 0
+    kept: float = 0.0
+    """Those that were done when this life of the job began."""
     headline: str = ""
     """Beside the bar."""
     facts: str = ""

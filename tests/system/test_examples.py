@@ -3,8 +3,16 @@
 from __future__ import annotations
 
 import contextlib
+import json
+import os
 import re
+import runpy
 import shutil
+import struct
+import subprocess
+import sys
+import zlib
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -15,6 +23,7 @@ from axonp2p.errors import IndexUnreachable
 from axonp2p.kinds.train.events import RoundFinished
 from axonp2p.sandbox.child import why_no_sandbox
 from axonp2p.training.trainer.weights import load
+from tests.system.processes import Processes
 from tests.system.small_job import write_job
 
 EXAMPLES = Path(__file__).parent.parent.parent / "examples"
@@ -117,6 +126,43 @@ def test_lightning_comes_along_with_the_job(swarm: axonp2p.Swarm, tmp_path: Path
     losses = [event.metrics["val_loss"] for event in rounds]
     assert losses[-1] < losses[0] / 2
     assert sorted(weights) == ["net.bias", "net.weight"]
+
+
+def ran(processes: Processes, home: Path, script: str, *words: str) -> str:
+    """What a script of an example prints."""
+    command = [sys.executable, str(EXAMPLES / script), "--tracker", processes.tracker, "--peers", "2", *words]
+    environment = {**os.environ, "AXON_HOME": str(home)}
+    done = subprocess.run(command, capture_output=True, text=True, timeout=500, env=environment)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def test_words_of_the_library_are_counted_as_a_loop_counts_them(processes: Processes, tmp_path: Path) -> None:
+    printed = ran(processes, tmp_path, "wordcount/most.py", "--words", "3").splitlines()[1:]
+    loop: Counter[str] = Counter()
+    task = runpy.run_path(str(EXAMPLES / "wordcount" / "task.py"))
+    for line in (EXAMPLES / "wordcount" / "items.jsonl").read_text().splitlines():
+        loop.update(task["count"](json.loads(line)))
+    assert printed == [f"{count:8,}  {word}" for word, count in loop.most_common(3)]
+
+
+def test_a_picture_is_put_together_of_tiles(processes: Processes, tmp_path: Path) -> None:
+    ran(processes, tmp_path, "render/mandelbrot.py", "--size", "2", "2", "--out", str(tmp_path / "picture.png"))
+    picture = (tmp_path / "picture.png").read_bytes()
+    width, height = struct.unpack(">II", picture[16:24])
+    place = picture.index(b"IDAT")
+    pixels = zlib.decompress(picture[place + 4 : place + 4 + int.from_bytes(picture[place - 4 : place])])
+    assert (width, height, len(pixels)) == (128, 128, 128 * (1 + 3 * 128))
+    assert pixels.count(b"\x30\x30\x30") < 50, "no tile is left grey"
+    middle = pixels[64 * (1 + 3 * 128) + 1 + 3 * 64 :][:3]
+    assert middle == bytes(3), "-0.7 is in the set"
+
+
+def test_a_grid_search_finds_what_it_finds_here(processes: Processes, tmp_path: Path) -> None:
+    pytest.importorskip("sklearn", reason="no scikit-learn here")
+    pytest.importorskip("axonp2p.joblib")
+    *_, best = ran(processes, tmp_path, "grid-search/search.py").splitlines()
+    assert best == "best: {'C': 1, 'gamma': 0.001} with 0.9722"
 
 
 def test_lora_sends_its_adapters_only_and_gives_the_whole_model(swarm: axonp2p.Swarm, tmp_path: Path) -> None:

@@ -24,6 +24,7 @@ from axonp2p.kinds.train.metrics_file import MetricsFile
 from axonp2p.sandbox.child import why_no_sandbox
 from client_cli.report.files import write_report
 from tests.laboratory.browsers import CHROMIUM, NO_CHROMIUM
+from tests.laboratory.paper_calls import CALL_STATES, PaperCalls
 from tests.laboratory.paper_job import HOSTILE, STATES, PaperJob
 from tests.system.person import Person
 from tests.system.processes import Processes
@@ -71,7 +72,7 @@ def command(*words: str) -> str:
     return " ".join(["axon", *words])
 
 
-def report_of(job: PaperJob, *, at_work: bool) -> str:
+def report_of(job: PaperJob | PaperCalls, *, at_work: bool) -> str:
     """Written to the disk as `axon report` writes it; its address there."""
     return write_report(job.folder, command, ours=at_work).as_uri()
 
@@ -110,11 +111,11 @@ async def test_before_the_first_round_there_are_words_in_place_of_curves(browser
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize("state", STATES)
+@pytest.mark.parametrize("state", [*STATES.values(), *CALL_STATES.values()], ids=lambda state: state.__qualname__)
 async def test_on_a_phone_nothing_is_wider_than_the_screen(
-    browser: Browser, tmp_path: Path, state: str, scheme: str
+    browser: Browser, tmp_path: Path, state: Callable[[Path], PaperJob | PaperCalls], scheme: str
 ) -> None:
-    address = report_of(STATES[state](tmp_path), at_work=False)
+    address = report_of(state(tmp_path), at_work=False)
     async with visiting(browser, address, viewport=PHONE, has_touch=True, color_scheme=scheme) as one:
         for summary in await one.tab.locator("summary").all():
             await summary.tap()
@@ -126,6 +127,33 @@ async def test_on_a_phone_nothing_is_wider_than_the_screen(
         assert await one.tab.evaluate(beyond) == []
         ground = await one.tab.evaluate("getComputedStyle(document.body).backgroundColor")
         assert ground == {"light": "rgb(238, 241, 244)", "dark": "rgb(13, 17, 23)"}[scheme]
+
+
+@pytest.mark.parametrize(
+    ("state", "word", "said", "looks"),
+    [
+        ("starting", "RUNNING", "0 of 400 calls have a result.", set()),
+        ("running", "RUNNING", "1 chunk that took too long", {"ran", "failed", "copy", "stuck", "paused"}),
+        ("resumed", "RUNNING", "261 of 400 calls have a result.", {"ran"}),
+        ("failed", "FAILED", "120 of 400 calls have a result.", {"ran"}),
+        ("finished", "FINISHED", "400 of 400 calls have a result; 3 failed", {"ran", "failed", "copy", "stuck"}),
+    ],
+)
+async def test_calls_by_peer_over_time_and_their_results(
+    browser: Browser, tmp_path: Path, state: str, word: str, said: str, looks: set[str]
+) -> None:
+    job = CALL_STATES[state](tmp_path)
+    address = report_of(job, at_work=word == "RUNNING")
+    async with visiting(browser, address, offline=True) as one:
+        await expect(one.tab.get_by_role("heading", name=word, exact=True)).to_be_visible()
+        await expect(one.tab.locator("#calls")).to_contain_text(said)
+        shown = await one.tab.locator("#lanes .strip .look").evaluate_all("all => all.map((e) => e.classList[1])")
+        assert set(shown) == looks
+        await expect(one.tab.locator("#failures tbody tr")).to_have_count(job.failed)
+        rows = one.tab.locator("#results-rows tbody tr")
+        await expect(rows).to_have_count(min(100, job.done) or 1)
+        await expect(rows.first).to_contain_text("{'inside': 785000}" if job.done else "Nothing yet.")
+        assert one.asked == [address]
 
 
 async def test_charts_are_read_by_keyboard_and_by_touch(browser: Browser, tmp_path: Path) -> None:

@@ -415,10 +415,13 @@ class MapDriver:
         self._since[rank, action.chunk] = self._clock.monotonic()
         if action.copy_of is not None:
             self._copied += 1
-            slow = self._name(action.copy_of)
+            slow, now = self._name(action.copy_of), self._clock.monotonic()
+            since = [at for (at_rank, chunk), at in self._since.items()
+                     if at_rank == action.copy_of and items[0] in self._queue.awaited(at_rank, chunk)]  # fmt: skip
             copied = ChunkCopied(
-                chunk=action.chunk, peer=self._name(rank), slow_peer=slow, calls=len(items), first=items[0]
-            )
+                chunk=action.chunk, peer=self._name(rank), slow_peer=slow, calls=len(items), first=items[0],
+                seconds=max(0.0, now - min(since, default=now)),
+            )  # fmt: skip
             self._journal.tell(copied)
 
     def _keep(self, action: KeepResults) -> None:
@@ -441,7 +444,7 @@ class MapDriver:
         work = WorkDone(
             self._place(rank), action.items[-1], flops_of(cpu_seconds, lease.row.capability), round(1000 * seconds)
         )
-        chunk_done = partial(_chunk_done, chunk, peer, len(results), action.items[0], seconds, self._queue.items)
+        chunk_done = partial(_chunk_done, chunk, peer, results, seconds, self._queue.items)
         self._keeping.put(results, values, work, [*self._failures(results, values), chunk_done])
 
     def _failures(self, results: list[ItemResult], values: list[Any]) -> list[Any]:
@@ -534,11 +537,13 @@ _PLAIN = 256
 
 
 def _chunk_done(
-    chunk: int, peer: str, calls: int, first: int, seconds: float, items: int, done: int, failed: int
+    chunk: int, peer: str, came: list[ItemResult], seconds: float, items: int, done: int, failed: int
 ) -> ChunkDone:
+    errors = sum(one.outcome == "error" for one in came)
     return ChunkDone(
-        chunk=chunk, peer=peer, calls=calls, first=first, seconds=seconds, done=done, items=items, failed=failed
-    )
+        chunk=chunk, peer=peer, calls=len(came), first=came[0].item, seconds=seconds, done=done, items=items,
+        failed=failed, errors=errors,
+    )  # fmt: skip
 
 
 def _wake(loop: asyncio.AbstractEventLoop, inbox: asyncio.Queue[_Fact]) -> None:

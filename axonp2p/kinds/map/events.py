@@ -30,6 +30,8 @@ class ChunkDone(Event, frozen=True):
     """Of how many; a program that calls may add more."""
     failed: Count = 0
     """How many of `done` are errors."""
+    errors: Annotated[int, msgspec.Meta(ge=0, le=MOST_CALLS)] = 0
+    """How many of its own results are."""
 
 
 class ChunkCopied(Event, frozen=True):
@@ -44,6 +46,8 @@ class ChunkCopied(Event, frozen=True):
     """How many have no result."""
     first: Count
     """The item of the first of these."""
+    seconds: Number = 0.0
+    """How long the slow peer has been at them without a result."""
 
 
 class ChunkCrashed(Event, frozen=True):
