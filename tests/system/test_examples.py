@@ -159,8 +159,6 @@ def test_a_picture_is_put_together_of_tiles(processes: Processes, tmp_path: Path
 
 
 def test_a_grid_search_finds_what_it_finds_here(processes: Processes, tmp_path: Path) -> None:
-    pytest.importorskip("sklearn", reason="no scikit-learn here")
-    pytest.importorskip("axonp2p.joblib")
     *_, best = ran(processes, tmp_path, "grid-search/search.py").splitlines()
     assert best == "best: {'C': 1, 'gamma': 0.001} with 0.9722"
 

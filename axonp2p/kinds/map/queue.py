@@ -93,13 +93,13 @@ class ChunkQueue:
         return self._go_on(now)
 
     def drop(self, item: int) -> bool:
-        """Nobody wants its result any more; false where a peer has it, or it is done."""
-        return not self._items.is_live(item) and self._items.finish(item)
+        """Nobody wants its result any more; false where a peer has it, it is done, or there is none."""
+        return self._items.is_known(item) and not self._items.is_live(item) and self._items.finish(item)
 
     def joined(self, rank: int, cores: int, now: float, has: Iterable[HeldChunk] = ()) -> list[QueueAction]:
         """A peer is there; `has`: the chunks that an earlier life of the client gave it."""
         self._forget(rank)
-        self._cores[rank] = min(cores, MOST_CORES)
+        self._cores[rank] = min(max(1, cores), MOST_CORES)
         self._at[rank] = {}
         for held in has:
             self._take_over(rank, held, now)

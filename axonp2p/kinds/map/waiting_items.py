@@ -8,15 +8,20 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Collection, Iterable
 
+from axonp2p.errors import JobFailed
+from axonp2p.kinds.map.messages import MOST_ITEMS
+
 
 class WaitingItems:
     """`done` and `live` are told by the queue; an item in neither waits."""
 
     def __init__(self, items: int, finished: Collection[int]) -> None:
-        self._done = bytearray(items)
-        self._undone = items
+        self._done = bytearray()
+        self._undone = 0
+        self.add(items)
         for item in finished:
-            self.finish(item)
+            if self.is_known(item):
+                self.finish(item)
         self._live: dict[int, int] = {}
         """In how many chunks an item is."""
         self._next = 0
@@ -24,7 +29,9 @@ class WaitingItems:
         self._again: deque[int] = deque()
 
     def add(self, count: int) -> None:
-        """So many more items."""
+        """So many more items. Raises `JobFailed` for more than a job may have."""
+        if len(self._done) + count > MOST_ITEMS:
+            raise JobFailed(f"a job makes at most {MOST_ITEMS:,} calls", fix="begin another job for those that follow")
         self._done.extend(bytes(count))
         self._undone += count
 
