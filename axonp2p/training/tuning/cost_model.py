@@ -19,16 +19,16 @@ from axonp2p.training.tuning.costs import (
     vector_bytes,
     waiting_s,
 )
-from axonp2p.training.tuning.loss_table import LATE, loss_of
+from axonp2p.training.tuning.loss_table import loss_of
 
 OVERLAPPED, NOT_OVERLAPPED = 0.8, 0.2
 """The part of a leg's computing time that an exchange may take, when the next leg goes on meanwhile and when not."""
 FEW_VALUES = 4096
 """They fit a few packets whatever their bits: there headers are what costs."""
 FEWER_BYTES = 110
-"""By how much, with a margin for headers, so that a hundredth of dense training's bytes is kept."""
-FAST_BYTES_S, FAST_RTT_S = 50e6, 0.005
-"""Links with at least that speed, at most that round trip, are not spared."""
+"""By how much a job sends that is sparing, with a margin for headers: a hundredth of dense training's bytes is kept."""
+SAMPLES_A_LOSS = 2.5
+"""By which share more samples make good for a share of the loss: what waits is weighed against it."""
 DENSITIES = (1 / 4, 1 / 8, 1 / 16, 1 / 32, 1 / 64)
 """What a member with a slow link may send; SparseLoCo still learns well at the last one."""
 LEAST_GAIN = 1.25
@@ -53,7 +53,8 @@ class Draft:
     @property
     def rank(self) -> tuple[float, float, float, int]:
         """The least is the best."""
-        return (round(self.too_slow, 2), round(self.too_large, 2), self.loss, self.every)
+        later = (1 + self.too_slow) * (1 + SAMPLES_A_LOSS * self.loss) if self.too_slow else 0.0
+        return (round(self.too_large, 2), later, self.loss, self.every)
 
     def nearly_as_good_as(self, best: Draft) -> bool:
         """Whether a change to `best` would gain less than it takes to change."""
@@ -95,15 +96,19 @@ class Scales:
             gather = dict.fromkeys(members, wished)
         seconds = exchange_s(facts, gather, result, self.share)
         overlap = at_once and not self._waits(every, computing_s, seconds)
+        stopped = facts.marks_s() + (0.0 if at_once else seconds)
+        too_slow = 0.0
+        if seconds > allowed_s or stopped > NOT_OVERLAPPED * computing_s:
+            too_slow = _waited(exchanges, computing_s, seconds, at_once=at_once) + facts.marks_s() / computing_s
         return Draft(
             every=every,
             overlap=overlap,
             gather=gather,
             result=result,
             seconds=seconds,
-            too_slow=_waited(exchanges, computing_s, seconds, at_once=at_once) if seconds > allowed_s else 0.0,
+            too_slow=too_slow,
             too_large=self._too_large(exchanges * exchange_bytes(facts, gather, result, self.share)),
-            loss=loss_of(every, bits) + (LATE if overlap else 0.0),
+            loss=loss_of(every, bits, late=overlap),
         )
 
     def _thinned(self, rank: int, wished: Coding, result: Coding, allowed_s: float) -> Coding:
@@ -131,13 +136,7 @@ class Scales:
     def _too_large(self, round_bytes: float) -> float:
         """By how much a round's bytes are more than they should be, where it is ours to choose."""
         facts = self.facts
-        speeds = [speed for rank in facts.members for speed in (facts.up(rank), facts.down(rank))]
-        if (
-            self.options.bits
-            or len(facts.members) == 1
-            or facts.moving <= FEW_VALUES
-            or (min(speeds) >= FAST_BYTES_S and facts.rtt_s <= FAST_RTT_S)
-        ):
+        if self.options.bytes == "line" or len(facts.members) == 1 or facts.moving <= FEW_VALUES:
             return 0.0
         dense = dense_bytes(facts.moving, len(facts.members)) * facts.steps
         return max(0.0, round_bytes * FEWER_BYTES / dense - 1)

@@ -1,10 +1,13 @@
 """How often the members exchange, and in how many bits: chosen from their links and the time of their steps. Pure.
 
-Quality is lost to few exchanges more than to few bits (`loss_table`), so of all pairs of (local steps between
-exchanges, bits a value) the one that loses least is taken, among those whose exchange fits:
+Of all pairs of (local steps between exchanges, bits a value) the one is taken that loses least (`loss_table`), among
+those whose exchange fits:
 
 - next to the computing of the local steps: 0.8 of that time when both go on at once, 0.2 when they do not;
-- where links are slow, a hundredth of the bytes that dense data-parallel training takes.
+- for a job that is sparing of bytes, a hundredth of those that dense data-parallel training takes: that first;
+- legs of which the members can keep the ends, so that work can be checked, where there are such.
+
+What fits no line in time is weighed by when a loss is reached, with the waiting in it.
 
 Whose own link is too slow for that sends only its large values, the others keep theirs: one slow member does not make
 all the others' exchanges rare.
@@ -25,8 +28,10 @@ from axonp2p.training.exchange_options import ExchangeOptions
 from axonp2p.training.messages import LEAST_PART, MOST_PART, ExchangeSettings
 from axonp2p.training.tuning.cost_model import Before, Draft, Scales, leg_s
 from axonp2p.training.tuning.costs import ExchangeFacts, bits_a_value, dense_bytes, exchange_bytes
-from axonp2p.training.tuning.loss_table import BITS, LEGS, outer_step_for
+from axonp2p.training.tuning.loss_table import BITS, outer_step_for
 
+LEGS = (*range(1, 13), 14, 16, 18, 20, 24, 28, 32, 40, 50, 64, 80, 100, 128, 160, 200, 256, 320, 400, 500)
+"""Local steps between two exchanges that are weighed."""
 PART_BYTES = 16 * 1024
 """A part that takes less on the wire is not worth its header."""
 PART_S = 0.01
@@ -85,7 +90,7 @@ def choose(
         return _alone(options, facts, shares)
     usual = Before(before.settings.exchange_every, before.settings.overlap, before.gather) if before else None
     scales = Scales(options, facts, _fractions(shares), usual)
-    drafts = [scales.weigh(every, bits) for every, bits in _pairs(options, facts.steps)]
+    drafts = [scales.weigh(every, bits) for every, bits in _pairs(options, facts)]
     best = min(drafts, key=lambda draft: draft.rank)
     for kept in drafts:
         if before and (kept.every, kept.result.bits) == (before.settings.exchange_every, before.bits):
@@ -93,13 +98,15 @@ def choose(
     return _choice(options, facts, shares, best)
 
 
-def _pairs(options: ExchangeOptions, steps: int) -> list[tuple[int, Bits]]:
+def _pairs(options: ExchangeOptions, facts: ExchangeFacts) -> list[tuple[int, Bits]]:
+    steps = facts.steps
     widths = BITS if options.bits is None else (options.bits,)
     if options.exchange_every:
         return [(min(options.exchange_every, steps), bits) for bits in widths]
     # Legs of nearly the same length that fill a round.
     legs = {math.ceil(steps / math.ceil(steps / every)) for every in LEGS if every < steps} | {steps}
-    return [(every, bits) for every in sorted(legs) for bits in widths]
+    kept = {every for every in legs if facts.checkable(every)} or legs
+    return [(every, bits) for every in sorted(kept) for bits in widths]
 
 
 def _fractions(shares: Mapping[int, int]) -> dict[int, float]:
@@ -112,7 +119,8 @@ def _choice(options: ExchangeOptions, facts: ExchangeFacts, shares: Mapping[int,
     computing_s = leg_s(options, facts, exchanges)
     dense = all(coding.density == 1 for coding in draft.gather.values())
     # Who is alone, but for listeners, goes where its own steps lead.
-    learning_rate, momentum = outer_step_for(draft.every, dense=dense and len(facts.members) > 1)
+    past = facts.rounds * exchanges
+    learning_rate, momentum = outer_step_for(draft.every, past, dense=dense and len(facts.members) > 1)
     patience = LEAST_PATIENCE_S + 3 * computing_s + 4 * draft.seconds
     settings = ExchangeSettings(
         exchange_every=draft.every,
