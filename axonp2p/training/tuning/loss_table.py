@@ -16,11 +16,11 @@ from axonp2p.tensors.coding import Bits
 
 BITS: tuple[Bits, ...] = (32, 16, 8, 4, 2, 1)
 
-FEW_EXCHANGES: Mapping[int, float] = {1: 0.017, 2: 0.019, 4: 0.021, 8: 0.024, 24: 0.033}
+FEW_EXCHANGES: Mapping[int, float] = {1: 0.004, 2: 0.007, 4: 0.014, 8: 0.023, 24: 0.042}
 """What is missing, by local steps between two exchanges of 32 bits."""
 FEW_BITS: Mapping[Bits, float] = {32: 0.0, 16: 0.0, 8: 0.0, 4: 0.002, 2: 0.013, 1: 0.030}
 """What is missing in addition with error feedback, by bits a value."""
-LATE: Mapping[int, float] = {1: 0.001, 2: 0.002, 4: 0.012, 8: 0.020, 24: 0.020}
+LATE: Mapping[int, float] = {1: 0.001, 2: 0.003, 4: 0.013, 8: 0.022, 24: 0.022}
 """What is missing in addition when each result comes one leg late."""
 
 
