@@ -32,7 +32,9 @@ def muon(
     the `lr` of AdamW alone. `momentum` is Muon's, `betas` are AdamW's. `heads` are names of modules whose matrices are
     AdamW's, such as `["out"]`. The last layer of an `nn.Sequential` always is.
     """
-    tables = {id(one) for part in model.modules() if isinstance(part, _TABLES) for one in part.parameters(recurse=False)}
+    tables = {
+        id(one) for part in model.modules() if isinstance(part, _TABLES) for one in part.parameters(recurse=False)
+    }
     plain = {*heads, *_last_layer(model)}
     hidden, others = [], []
     for name, one in model.named_parameters():

@@ -23,8 +23,10 @@ from axonp2p.training.tuning.costs import (
 from axonp2p.training.tuning.loss_table import loss_of
 
 OVERLAPPED, NOT_OVERLAPPED = 0.8, 0.2
-"""The part of a leg's computing time that an exchange may take, when the next leg goes on meanwhile and when not: what
-takes longer when not is weighed by how much longer, and members whose own links are the reason send less."""
+"""The part of a leg's computing time that an exchange may take, when the next leg goes on meanwhile and when not. Members
+whose own links are the reason that it takes more send less."""
+MOST_WAITED = 0.2
+"""By which share of its computing time a round may become longer by exchanges, where less loss is to be had for it."""
 SHORT = 0.05
 """An exchange that takes no more of a leg is always waited for: then members begin their legs with the same weights."""
 FEW_VALUES = 4096
@@ -32,15 +34,16 @@ FEW_VALUES = 4096
 FEWER_BYTES = 110
 """By how much a job sends that is sparing, with a margin for headers: a hundredth of dense training's bytes is kept."""
 SAMPLES_A_LOSS = 6
-"""By which share more samples make good for the share of what was learnt that is missing (`loss_table`). Dense training
-of `examples/text` with 1 M parameters learns the last 5.6 % in the last third of 480 steps."""
+"""By which share more samples make good for the share of what was learnt that is missing (`loss_table`): what takes
+longer than that is weighed by it. Dense training of `examples/text` with 1 M parameters learns the last 5.6 % in the
+last quarter of 480 steps."""
 DENSITIES = (1 / 4, 1 / 8, 1 / 16, 1 / 32, 1 / 64)
 """What a member with a slow link may send; SparseLoCo still learns well at the last one."""
 LEAST_GAIN = 1.25
-"""How a member sends its values stays until its line carries so much more or less."""
-LEAST_TIME_GAIN = 1.05
-"""What was chosen before is kept until a loss is reached sooner by this factor: steps and lines of small jobs are
+"""What was chosen before is kept until something else is better by this factor: steps and lines of small jobs are
 measured with much noise."""
+LEAST_TIME_GAIN = 1.05
+"""The same for the time in which a loss is reached."""
 
 
 @dataclass(frozen=True)
@@ -62,18 +65,21 @@ class Draft:
 
     @property
     def later(self) -> float:
-        """By how much later a loss is reached than by dense training without any lines, as a share of that time."""
-        return (1 + self.waited) * (1 + SAMPLES_A_LOSS * self.loss) - 1
+        """The time in which a loss is reached, over that of dense training without any lines; 1 for all in good time."""
+        return 1.0 if self.waited <= MOST_WAITED else (1 + self.waited) * (1 + SAMPLES_A_LOSS * self.loss)
 
     @property
     def rank(self) -> tuple[float, bool, float, float, int]:
-        """The least is the best; of two with which a loss is reached at about the same time, what loses less."""
+        """The least is the best: what loses least in good time, or else reaches a loss first."""
         return (round(self.too_large, 2), not self.fits, round(self.later, 2), self.loss, self.every)
 
     def nearly_as_good_as(self, best: Draft) -> bool:
         """Whether a change to `best` would gain less than it takes to change."""
-        small = self.too_large <= best.too_large + (LEAST_TIME_GAIN - 1)
-        return small and (self.fits or not best.fits) and 1 + self.later <= LEAST_TIME_GAIN * (1 + best.later)
+        if self.too_large > best.too_large + LEAST_TIME_GAIN - 1 or (best.fits and not self.fits):
+            return False
+        if best.later > 1:
+            return self.later <= LEAST_TIME_GAIN * best.later
+        return self.waited <= LEAST_GAIN * MOST_WAITED and self.loss <= LEAST_GAIN * best.loss
 
 
 @dataclass(frozen=True)

@@ -71,7 +71,6 @@ class ExchangeFacts:
         """Of the member that needs most for a local step: the others wait for its part."""
         return max((self.step_s[rank] for rank in self.members if rank in self.step_s), default=ASSUMED_STEP_S)
 
-
     def marks_s(self) -> float:
         """Seconds of a leg in which nobody takes steps, because its ends are committed to."""
         return 2 * max((self.mark_s[rank] for rank in self.members if rank in self.mark_s), default=0.0)

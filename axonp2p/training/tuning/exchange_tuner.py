@@ -1,9 +1,11 @@
 """How often the members exchange, and in how many bits: chosen from their links and the time of their steps. Pure.
 
 Few exchanges, few bits and late results cost loss (`loss_table`), and waiting for an exchange costs time. Of all ways to
-exchange (local steps between exchanges, bits a value, whether steps go on meanwhile) the one is taken with which a loss
-is reached first, among those that fit:
+exchange (local steps between exchanges, bits a value, whether steps go on meanwhile) the one is taken that loses least,
+among those that fit:
 
+- rounds become longer by a fifth of their computing time at most; where nothing is so quick, the way is taken with
+  which a loss is reached first;
 - an exchange during which steps go on takes at most 0.8 of their time, so that a line is never filled more than that;
 - a job that is sparing sends at most a hundredth of the bytes of dense data-parallel training: that comes first;
 - members can keep the ends of the legs, so that work can be checked, where there are such legs.

@@ -20,7 +20,7 @@ FEW_EXCHANGES: Mapping[int, float] = {1: 0.004, 2: 0.007, 4: 0.014, 8: 0.023, 24
 """What is missing, by local steps between two exchanges of 32 bits."""
 FEW_BITS: Mapping[Bits, float] = {32: 0.0, 16: 0.0, 8: 0.0, 4: 0.002, 2: 0.013, 1: 0.030}
 """What is missing in addition with error feedback, by bits a value."""
-LATE: Mapping[int, float] = {1: 0.001, 2: 0.003, 4: 0.013, 8: 0.022, 24: 0.022}
+LATE: Mapping[int, float] = {1: 0.001, 2: 0.003, 4: 0.030, 8: 0.030, 24: 0.030}
 """What is missing in addition when each result comes one leg late."""
 
 

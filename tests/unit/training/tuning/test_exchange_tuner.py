@@ -7,7 +7,7 @@ import math
 from typing import Any
 
 import pytest
-from hypothesis import example, given
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from axonp2p.jobs.aggregation import MEAN, Rule
@@ -56,7 +56,8 @@ def filled(choice: ExchangeChoice, known: ExchangeFacts) -> float:
     whole = sum(choice.shares.values())
     mean = vector_bytes(known, next(iter(choice.result.values())))
     busy = max(
-        upload_bytes(known, vector_bytes(known, choice.gather[rank]), mean, choice.shares[rank] / whole) / known.up(rank)
+        upload_bytes(known, vector_bytes(known, choice.gather[rank]), mean, choice.shares[rank] / whole)
+        / known.up(rank)
         for rank in known.members
     )
     return busy / (choice.settings.exchange_every * known.slowest_step_s)
@@ -68,30 +69,30 @@ def filled(choice: ExchangeChoice, known: ExchangeFacts) -> float:
 @pytest.mark.parametrize(
     ("values", "step_ms", "upload", "every", "bits", "overlap"),
     [
-        (100_000, 20, 2, 24, 2, True),
-        (100_000, 20, 20, 15, 8, True),
-        (100_000, 20, 100, 12, 8, True),
+        (100_000, 20, 2, 120, 4, False),
+        (100_000, 20, 20, 60, 8, False),
+        (100_000, 20, 100, 60, 32, False),
         (100_000, 300, 2, 2, 4, True),
         (100_000, 300, 20, 1, 8, True),
         (100_000, 300, 100, 1, 32, True),
         (1_000_000, 20, 2, 120, 1, False),
-        (1_000_000, 20, 20, 24, 2, True),
-        (1_000_000, 20, 100, 20, 4, True),
-        (1_000_000, 300, 2, 8, 2, True),
-        (1_000_000, 300, 20, 3, 4, True),
+        (1_000_000, 20, 20, 120, 2, False),
+        (1_000_000, 20, 100, 20, 8, True),
+        (1_000_000, 300, 2, 30, 2, False),
+        (1_000_000, 300, 20, 2, 2, True),
         (1_000_000, 300, 100, 2, 16, True),
-        (1_000_000, 1000, 2, 3, 2, True),
+        (1_000_000, 1000, 2, 10, 2, False),
         (1_000_000, 1000, 20, 1, 8, True),
-        (1_000_000, 1000, 100, 1, 16, True),
+        (1_000_000, 1000, 100, 1, 32, True),
         (10_000_000, 300, 2, 120, 1, False),
-        (10_000_000, 300, 20, 8, 2, True),
-        (10_000_000, 300, 100, 3, 2, True),
-        (10_000_000, 1000, 2, 12, 1, True),
-        (10_000_000, 1000, 20, 3, 2, True),
+        (10_000_000, 300, 20, 60, 4, False),
+        (10_000_000, 300, 100, 20, 4, False),
+        (10_000_000, 1000, 2, 20, 2, True),
+        (10_000_000, 1000, 20, 10, 2, False),
         (10_000_000, 1000, 100, 2, 8, True),
     ],
 )
-def test_a_line_is_used_for_what_reaches_a_loss_first(
+def test_a_line_is_used_for_what_loses_least_in_good_time(
     values: int, step_ms: int, upload: int, every: int, bits: int, overlap: bool
 ) -> None:
     known = facts(*[upload] * 4, values=values, steps=120, step_s=step_ms / 1000)
@@ -112,7 +113,7 @@ def test_a_sparing_job_loses_more_and_sends_less_than_one_that_uses_its_line() -
     line, sparing = choose(ExchangeOptions(), known), choose(SPARING, known)
     assert sparing.bytes_a_round < line.bytes_a_round / 3
     assert line.settings.exchange_every < sparing.settings.exchange_every
-    assert filled(line, known) > 5 * filled(sparing, known)
+    assert filled(line, known) > 3 * filled(sparing, known)
 
 
 def test_legs_are_so_long_that_members_can_keep_their_ends_for_checks() -> None:
@@ -340,6 +341,7 @@ def test_what_changes_much_is_chosen_anew() -> None:
 speeds = st.floats(0.05, 20_000)
 
 
+@settings(deadline=None)
 @example(uploads=[1.0, 0.25], values=3359, steps=2, step_s=3.0, bits=32, overlap=True)
 @given(
     uploads=st.lists(speeds, min_size=1, max_size=8),
@@ -366,6 +368,7 @@ def test_there_is_always_a_choice_that_can_be_ordered(
     )
 
 
+@settings(deadline=None)
 @given(
     upload=speeds,
     values=st.integers(10_000, 10**8),
