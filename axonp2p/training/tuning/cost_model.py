@@ -25,7 +25,7 @@ from axonp2p.training.tuning.loss_table import loss_of
 OVERLAPPED, NOT_OVERLAPPED = 0.8, 0.2
 """The part of a leg's computing time that an exchange may take, when the next leg goes on meanwhile and when not. Members
 whose own links are the reason that it takes more send less."""
-MOST_WAITED = 0.2
+MOST_WAITED = 0.25
 """By which share of its computing time a round may become longer by exchanges, where less loss is to be had for it."""
 SHORT = 0.05
 """An exchange that takes no more of a leg is always waited for: then members begin their legs with the same weights."""

@@ -4,7 +4,7 @@ Few exchanges, few bits and late results cost loss (`loss_table`), and waiting f
 exchange (local steps between exchanges, bits a value, whether steps go on meanwhile) the one is taken that loses least,
 among those that fit:
 
-- rounds become longer by a fifth of their computing time at most; where nothing is so quick, the way is taken with
+- rounds become longer by a quarter of their computing time at most; where nothing is so quick, the way is taken with
   which a loss is reached first;
 - an exchange during which steps go on takes at most 0.8 of their time, so that a line is never filled more than that;
 - a job that is sparing sends at most a hundredth of the bytes of dense data-parallel training: that comes first;
