@@ -1,5 +1,7 @@
-"""How well a way to exchange fits the members' links and steps: local steps between exchanges, bits a value, and whether
-steps go on meanwhile. Pure."""
+"""How well a way to exchange fits the members' links and steps. Pure.
+
+A way is local steps between exchanges, bits a value, and whether steps go on meanwhile.
+"""
 
 from __future__ import annotations
 
@@ -23,8 +25,10 @@ from axonp2p.training.tuning.costs import (
 from axonp2p.training.tuning.loss_table import loss_of
 
 OVERLAPPED, NOT_OVERLAPPED = 0.8, 0.2
-"""The part of a leg's computing time that an exchange may take, when the next leg goes on meanwhile and when not. Members
-whose own links are the reason that it takes more send less."""
+"""The part of a leg's computing time that an exchange may take, when the next leg goes on meanwhile and when not.
+
+The first is kept always; for the second, members whose own links are the reason that it takes longer send less.
+"""
 MOST_WAITED = 0.25
 """By which share of its computing time a round may become longer by exchanges, where less loss is to be had for it."""
 SHORT = 0.05
@@ -65,7 +69,7 @@ class Draft:
 
     @property
     def later(self) -> float:
-        """The time in which a loss is reached, over that of dense training without any lines; 1 for all in good time."""
+        """The time in which a loss is reached, over that of dense training without lines; 1 for all in good time."""
         return 1.0 if self.waited <= MOST_WAITED else (1 + self.waited) * (1 + SAMPLES_A_LOSS * self.loss)
 
     @property

@@ -1,8 +1,8 @@
 """How often the members exchange, and in how many bits: chosen from their links and the time of their steps. Pure.
 
-Few exchanges, few bits and late results cost loss (`loss_table`), and waiting for an exchange costs time. Of all ways to
-exchange (local steps between exchanges, bits a value, whether steps go on meanwhile) the one is taken that loses least,
-among those that fit:
+Few exchanges, few bits and late results cost loss (`loss_table`), and waiting for an exchange costs time. Of all ways
+to exchange (local steps between exchanges, bits a value, whether steps go on meanwhile) the one is taken that loses
+least, among those that fit:
 
 - rounds become longer by a quarter of their computing time at most; where nothing is so quick, the way is taken with
   which a loss is reached first;

@@ -16,7 +16,7 @@ from axonp2p.training.exchange_options import ExchangeOptions
 from axonp2p.training.messages import LEAST_PART, MOST_PART
 from axonp2p.training.tuning.cost_model import DENSITIES, FEW_VALUES, OVERLAPPED
 from axonp2p.training.tuning.costs import ExchangeFacts, bits_a_value, exchange_s, upload_bytes, vector_bytes
-from axonp2p.training.tuning.exchange_tuner import LEGS, ExchangeChoice, choose
+from axonp2p.training.tuning.exchange_tuner import ExchangeChoice, choose
 from axonp2p.training.tuning.loss_table import BITS, FEW_BITS, FEW_EXCHANGES, FIRST_EXCHANGES, LATE, loss_of
 from axonp2p.verification.rates import cut_for
 from tests.laboratory.exchange_checks import encoded_bytes
@@ -130,7 +130,7 @@ def test_legs_are_so_long_that_members_can_keep_their_ends_for_checks() -> None:
 
 
 def test_legs_are_longer_where_their_ends_take_long_to_be_committed_to() -> None:
-    slow = {rank: 0.02 for rank in range(4)}
+    slow = dict.fromkeys(range(4), 0.02)
     known = facts(100, 100, 100, 100, step_s=0.02, steps=120)
     quick, kept = (choose(ExchangeOptions(), dataclasses.replace(known, mark_s=cost)) for cost in ({}, slow))
     assert kept.settings.exchange_every > quick.settings.exchange_every
