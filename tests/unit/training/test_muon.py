@@ -8,7 +8,7 @@ from torch import nn
 
 import axonp2p
 from axonp2p.training.messages import Prepare
-from axonp2p.training.muon import muon
+from axonp2p.training.muon import Muon, muon
 from axonp2p.training.trainer.local_trainer import LegVerdict, LocalTrainer
 from axonp2p.training.trainer.step_scale import averaged_by
 from axonp2p.training.trainer.task import Task
@@ -100,6 +100,32 @@ def test_a_model_of_one_sort_has_one_optimiser(model: nn.Module) -> None:
 def test_it_is_a_public_name_and_its_steps_are_not_lengthened() -> None:
     assert axonp2p.muon is muon
     assert averaged_by(muon(Model())) is None
+
+
+@pytest.mark.parametrize("shape", [(6, 10), (10, 6), (8, 8)])
+@pytest.mark.parametrize("nesterov", [True, False])
+def test_its_steps_are_those_of_torch_but_for_rounding(shape: tuple[int, int], nesterov: bool) -> None:
+    torch.manual_seed(0)
+    start = torch.randn(shape)
+    ours, theirs = nn.Parameter(start.clone()), nn.Parameter(start.clone())
+    settings = {"lr": 0.01, "weight_decay": 0.1, "momentum": 0.9, "nesterov": nesterov}
+    optimizers = Muon([ours], **settings), torch.optim.Muon([theirs], adjust_lr_fn="match_rms_adamw", **settings)
+    for _ in range(5):
+        gradient = torch.randn(shape)
+        for parameter, optimizer in zip((ours, theirs), optimizers, strict=True):
+            parameter.grad = gradient.clone()
+            optimizer.step()
+    moved = (theirs - start).norm()
+    assert moved > 0.01
+    assert (ours - theirs).norm() < 0.03 * moved
+
+
+def test_a_matrix_that_nothing_pulls_at_stays() -> None:
+    still = nn.Parameter(torch.ones(4, 4))
+    still.grad = torch.zeros(4, 4)
+    unused = nn.Parameter(torch.ones(4, 4))
+    Muon([still, unused], lr=0.01, weight_decay=0.0).step()
+    assert torch.equal(still, unused)
 
 
 def trainer(folder, rank=0):
