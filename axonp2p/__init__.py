@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from axonp2p.errors import TaskError as TaskError
     from axonp2p.kinds.map.calls.executor import Executor as Executor
     from axonp2p.loggers.opening import open_logger as open_logger
+    from axonp2p.training.muon import muon as muon
     from axonp2p.training.trainer.weights import load_weights as load_weights
 
 
@@ -46,6 +47,10 @@ def __getattr__(name: str) -> Any:
         from axonp2p.jobs.kinds import load
 
         return load("axonp2p.training.trainer.weights:load_weights")
+    if name == "muon":
+        from axonp2p.jobs.kinds import load
+
+        return load("axonp2p.training.muon:muon")
     if name == "open_logger":
         from axonp2p.loggers.opening import open_logger
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 import msgspec
 
 from axonp2p.jobs.aggregation import Aggregation
@@ -14,11 +16,16 @@ COMPRESSIONS: dict[str, Bits | None] = {
 """The names that a job file uses, and how many bits a value then has; None: as few as are good."""
 
 
+BytesWish = Literal["line", "sparing"]
+
+
 class ExchangeOptions(msgspec.Struct, frozen=True, kw_only=True):
     """What is None is chosen from links and steps (`tuning.exchange_tuner`)."""
 
     compression: PlainText = "auto"
     """How values travel: one of `COMPRESSIONS`."""
+    bytes: BytesWish = "line"
+    """What is chosen where it is not said here: what the members' lines carry, or what sends few bytes."""
     density: Quantity = 1.0
     """About which share of the values goes out in an exchange; the rest is kept for the next one."""
     exchange_every: Count | None = None

@@ -8,6 +8,8 @@ import torch
 from torch import nn
 from torch.utils.data import TensorDataset
 
+import axonp2p
+
 CONTEXT = 128
 """How many bytes the model looks back."""
 WIDTH = 128
@@ -21,7 +23,7 @@ TEST_WINDOWS = 16
 
 
 class Task:
-    """What Axon asks of a task; plain PyTorch."""
+    """What Axon asks of a task; plain PyTorch but for the optimiser."""
 
     def model(self):
         """About a million parameters."""
@@ -42,8 +44,8 @@ class Task:
         return nn.functional.cross_entropy(guesses.flatten(0, 1), codes[:, 1:].flatten())
 
     def optimizer(self, model):
-        """AdamW with a step that suits a transformer of this size."""
-        return torch.optim.AdamW(model.parameters(), lr=1e-3, betas=(0.9, 0.95))
+        """Muon for the matrices of the blocks, AdamW for the tables, biases and norms."""
+        return axonp2p.muon(model, lr=8e-3)
 
 
 class ByteModel(nn.Module):

@@ -309,8 +309,17 @@ class Task(Points):
 """, metric="distance"),
     _job("several-optimisers-without-step", """
 class Task(Points):
-    def optimizer(self, model): return [optim.Adam(part.parameters()) for part in (model[0], model[2])]
+    def optimizer(self, model): return [optim.Adam(part.parameters(), 0.01) for part in (model[0], model[2])]
+"""),
+    _job("two-optimisers-of-one-parameter", """
+class Task(Points):
+    def optimizer(self, model): return [optim.Adam(model.parameters()), optim.SGD(model[2].parameters(), 0.1)]
 """, refused="class Task then needs step(self, model, batch, optimizers)"),
+    _job("muon", """
+import axonp2p
+class Task(Points):
+    def optimizer(self, model): return axonp2p.muon(model, lr=0.02)
+"""),
     _job("second-optimiser-hidden-in-loss", """
 class Task(Points):
     def model(self):

@@ -180,6 +180,7 @@ SECTION = Section(
         "loader-workers": whole(0, 16, 2),
         "step-timeout": measured("s", 10, 7200, "10 min"),
         "compression": one_of(*COMPRESSIONS),
+        "bytes": one_of("line", "sparing"),
         "density": number(1, "0.02", above_0=True),
         "exchange-every": or_auto(whole(1, 2**31, 10)),
         "seconds": number(3600, "60"),

@@ -301,7 +301,9 @@ class Attempts:
         following = membership.catching_up.following
         cut = links.cut(membership.members, following)
         cut += job.faults.divergences.not_owners(membership.members, cut)
-        choice, changed = self._link_statistics.choose(self._model, membership.members, len(following), cut)
+        choice, changed = self._link_statistics.choose(
+            self._model, membership.members, len(following), cut, round=round
+        )
         before = self._attempt
         others = before is not None and (before.members, before.listeners) != (
             frozenset(membership.members),

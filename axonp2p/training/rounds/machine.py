@@ -77,7 +77,7 @@ class Rounds:
         self._membership = Membership(members, max(1, min_peers), self._said.append)
         self._pauses = self._membership.pauses
         self._faults = FaultAttribution(plan.memory_mb)
-        self._link_statistics = LinkStatistics(plan, lines or {})
+        self._link_statistics = LinkStatistics(plan, lines or {}, checked=checks is not None)
         self._startup = Startup(plan, self._patience, 0.0)
         self._nobody_built = False
         """Whether no member built the model in time."""

@@ -112,9 +112,6 @@ class Task:
             raise mistake_in(
                 "optimizer()", f"it returned {_kind(made)}; it must return a torch.optim.Optimizer, or several{more}"
             )
-        if len(given) > 1 and not self.steps_itself:
-            several = f"it returned {len(given)} optimisers: class Task then needs step(self, model, batch, optimizers)"
-            raise mistake_in("optimizer()", several)
         if len(given) > MOST_OPTIMIZERS:
             raise mistake_in("optimizer()", f"it returned {len(given)} optimisers; {MOST_OPTIMIZERS} are the most")
         for one in given:
@@ -123,6 +120,9 @@ class Task:
             if lacks or not getattr(one, "param_groups", None):
                 lack = " and ".join(sorted(lacks)) or "param_groups"
                 raise mistake_in("optimizer()", f"the state_dict() of its {type(one).__name__} has no {lack}")
+        if not self.steps_itself and _overlapping(given):
+            both = "two of its optimisers have the same parameter: class Task then needs "
+            raise mistake_in("optimizer()", f"{both}step(self, model, batch, optimizers)")
         return given
 
     def schedule(self, step: int, steps: int) -> float | None:
@@ -245,6 +245,11 @@ def seed_processor(seed: int) -> None:
     torch.default_generator.manual_seed(seed)
     random.seed(seed)
     numpy.random.seed(seed % 2**32)
+
+
+def _overlapping(optimizers: Sequence[torch.optim.Optimizer]) -> bool:
+    trained = [id(one) for optimizer in optimizers for group in optimizer.param_groups for one in group["params"]]
+    return len(trained) > len(set(trained))
 
 
 def _kind(value: Any) -> str:

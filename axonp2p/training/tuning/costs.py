@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from axonp2p.tensors.coding import Coding
+from axonp2p.verification.rates import cut_for
 
 ASSUMED_UPLOAD, ASSUMED_DOWNLOAD = 10e6 / 8, 50e6 / 8
 """Bytes a second of a link of which nothing is known."""
@@ -45,6 +46,12 @@ class ExchangeFacts:
     """The longest round trip."""
     listeners: int = 0
     """Who is only sent the results."""
+    rounds: int = 0
+    """How many the job has done."""
+    marks_bytes: int = 0
+    """Of memory, for which members commit to the ends of their legs; 0: they commit to nothing."""
+    mark_s: Mapping[int, float] = field(default_factory=dict)
+    """Seconds that a member takes to commit to one place, by rank, as far as it is known."""
 
     @property
     def moving(self) -> int:
@@ -63,6 +70,14 @@ class ExchangeFacts:
     def slowest_step_s(self) -> float:
         """Of the member that needs most for a local step: the others wait for its part."""
         return max((self.step_s[rank] for rank in self.members if rank in self.step_s), default=ASSUMED_STEP_S)
+
+    def marks_s(self) -> float:
+        """Seconds of a leg in which nobody takes steps, because its ends are committed to."""
+        return 2 * max((self.mark_s[rank] for rank in self.members if rank in self.mark_s), default=0.0)
+
+    def checkable(self, every: int) -> bool:
+        """Whether the members' memory holds what they commit to, in legs of so many local steps."""
+        return not self.marks_bytes or not cut_for(self.values, self.steps, every, self.marks_bytes).why_not
 
 
 def bits_a_value(coding: Coding) -> float:

@@ -1,10 +1,14 @@
 """How often the members exchange, and in how many bits: chosen from their links and the time of their steps. Pure.
 
-Quality is lost to few exchanges more than to few bits (`loss_table`), so of all pairs of (local steps between
-exchanges, bits a value) the one that loses least is taken, among those whose exchange fits:
+Few exchanges, few bits and late results cost loss (`loss_table`), and waiting for an exchange costs time. Of all ways
+to exchange (local steps between exchanges, bits a value, whether steps go on meanwhile) the one is taken that loses
+least, among those that fit:
 
-- next to the computing of the local steps: 0.8 of that time when both go on at once, 0.2 when they do not;
-- where links are slow, a hundredth of the bytes that dense data-parallel training takes.
+- rounds become longer by a quarter of their computing time at most; where nothing is so quick, the way is taken with
+  which a loss is reached first;
+- an exchange during which steps go on takes at most 0.8 of their time, so that a line is never filled more than that;
+- a job that is sparing sends at most a hundredth of the bytes of dense data-parallel training: that comes first;
+- members can keep the ends of the legs, so that work can be checked, where there are such legs.
 
 Whose own link is too slow for that sends only its large values, the others keep theirs: one slow member does not make
 all the others' exchanges rare.
@@ -23,10 +27,12 @@ from axonp2p.tensors.coding import EXACT, Bits, Coding
 from axonp2p.training.exchange.slices import shares_for
 from axonp2p.training.exchange_options import ExchangeOptions
 from axonp2p.training.messages import LEAST_PART, MOST_PART, ExchangeSettings
-from axonp2p.training.tuning.cost_model import Before, Draft, Scales, leg_s
+from axonp2p.training.tuning.cost_model import NOT_OVERLAPPED, Draft, Scales, leg_s
 from axonp2p.training.tuning.costs import ExchangeFacts, bits_a_value, dense_bytes, exchange_bytes
-from axonp2p.training.tuning.loss_table import BITS, LEGS, outer_step_for
+from axonp2p.training.tuning.loss_table import BITS, outer_step_for
 
+LEGS = (1, 2, 3, 4, 5, 6, 8, 10, 12, 15, 20, 24, 30, 40, 60, 100, 200, 500)
+"""Local steps between two exchanges that are weighed."""
 PART_BYTES = 16 * 1024
 """A part that takes less on the wire is not worth its header."""
 PART_S = 0.01
@@ -83,23 +89,35 @@ def choose(
     )
     if len(members) == 1 and not facts.listeners:
         return _alone(options, facts, shares)
-    usual = Before(before.settings.exchange_every, before.settings.overlap, before.gather) if before else None
-    scales = Scales(options, facts, _fractions(shares), usual)
-    drafts = [scales.weigh(every, bits) for every, bits in _pairs(options, facts.steps)]
+    scales = Scales(options, facts, _fractions(shares), before.gather if before else {})
+    drafts = [scales.weigh(every, bits, overlap=overlap) for every, bits, overlap in _ways(options, facts)]
     best = min(drafts, key=lambda draft: draft.rank)
-    for kept in drafts:
-        if before and (kept.every, kept.result.bits) == (before.settings.exchange_every, before.bits):
-            best = kept if kept.nearly_as_good_as(best) else best
+    if before:
+        usual = before.settings.exchange_every, before.bits, before.settings.overlap
+        for kept in drafts:
+            if (kept.every, kept.result.bits, kept.overlap) == usual and kept.nearly_as_good_as(best):
+                best = kept
     return _choice(options, facts, shares, best)
 
 
-def _pairs(options: ExchangeOptions, steps: int) -> list[tuple[int, Bits]]:
+def _ways(options: ExchangeOptions, facts: ExchangeFacts) -> list[tuple[int, Bits, bool]]:
     widths = BITS if options.bits is None else (options.bits,)
+    return [
+        (every, bits, overlap)
+        for every in _legs(options, facts)
+        for bits in widths
+        for overlap in ((False, True) if options.overlap and every < facts.steps else (False,))
+    ]
+
+
+def _legs(options: ExchangeOptions, facts: ExchangeFacts) -> list[int]:
+    steps = facts.steps
     if options.exchange_every:
-        return [(min(options.exchange_every, steps), bits) for bits in widths]
+        return [min(options.exchange_every, steps)]
     # Legs of nearly the same length that fill a round.
     legs = {math.ceil(steps / math.ceil(steps / every)) for every in LEGS if every < steps} | {steps}
-    return [(every, bits) for every in sorted(legs) for bits in widths]
+    kept = {every for every in legs if facts.checkable(every)} or legs
+    return sorted(kept)
 
 
 def _fractions(shares: Mapping[int, int]) -> dict[int, float]:
@@ -112,7 +130,8 @@ def _choice(options: ExchangeOptions, facts: ExchangeFacts, shares: Mapping[int,
     computing_s = leg_s(options, facts, exchanges)
     dense = all(coding.density == 1 for coding in draft.gather.values())
     # Who is alone, but for listeners, goes where its own steps lead.
-    learning_rate, momentum = outer_step_for(draft.every, dense=dense and len(facts.members) > 1)
+    past = facts.rounds * exchanges
+    learning_rate, momentum = outer_step_for(draft.every, past, dense=dense and len(facts.members) > 1)
     patience = LEAST_PATIENCE_S + 3 * computing_s + 4 * draft.seconds
     settings = ExchangeSettings(
         exchange_every=draft.every,
@@ -171,6 +190,6 @@ def _why(facts: ExchangeFacts, draft: Draft, computing_s: float) -> str:
     link = f"a slowest upload of {slowest:.3g} Mbit/s" + ("" if measured else ", which is assumed")
     steps = f"{draft.every} local steps about {computing_s:.2g} s"
     told = f"an exchange takes about {draft.seconds:.2g} s over {link}, {steps}"
-    if draft.too_slow:
-        return f"{told}; nothing that takes less is left to choose"
+    if draft.waited > NOT_OVERLAPPED:
+        return f"{told}; a round takes {draft.waited:.0%} longer by it"
     return told

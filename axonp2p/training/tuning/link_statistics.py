@@ -31,14 +31,16 @@ class Line:
 
 
 class LinkStatistics:
-    """Of one job. `lines` are what the members' owners declared."""
+    """Of one job. `lines` are what the members' owners declared; `checked`: whether work is done again."""
 
-    def __init__(self, plan: TrainPlan, lines: Mapping[int, Line]) -> None:
+    def __init__(self, plan: TrainPlan, lines: Mapping[int, Line], *, checked: bool = False) -> None:
         self._plan = plan
+        self._marks_bytes = plan.memory_mb * 2**20 if checked else 0
         self._declared = dict(lines)
         self._upload: dict[int, float] = {}
         self._download: dict[int, float] = {}
         self._step_s: dict[int, float] = {}
+        self._mark_s: dict[int, float] = {}
         self._choice: ExchangeChoice | None = None
         self._values = 0
         self._missed: dict[int, int] = {}
@@ -52,7 +54,10 @@ class LinkStatistics:
         """An accepted round's reports; who has to go because the others have long gone on without its values."""
         late: dict[int, str] = {}
         for rank, done in reports.items():
-            _note(self._step_s, rank, done.train_seconds * self._plan.batch / max(1, done.samples))
+            # Marks come with each leg: with them, steps in short legs would seem to take longer than in long ones.
+            stepping = max(0.0, done.train_seconds - done.mark_seconds)
+            _note(self._step_s, rank, stepping * self._plan.batch / max(1, done.samples))
+            _note(self._mark_s, rank, done.mark_seconds / max(1, len(done.marks)))
             missed = self._missed_all(rank, reports)
             self._missed[rank] = self._missed.get(rank, 0) + 1 if missed else 0
             if self._missed[rank] >= PATIENT_ROUNDS:
@@ -65,8 +70,10 @@ class LinkStatistics:
         members: Collection[int],
         listeners: int,
         cut: Collection[frozenset[int]],
+        *,
+        round: int = 0,
     ) -> tuple[ExchangeChoice, bool]:
-        """How the members exchange in a round; and whether that differs from what was chosen before."""
+        """How the members exchange in this round; and whether that differs from what was chosen before."""
         self._values = model[1]
         facts = ExchangeFacts(
             values=model[1],
@@ -79,6 +86,9 @@ class LinkStatistics:
             download={rank: self._down(rank, members) for rank in members},
             rtt_s=self._plan.rtt_s,
             listeners=listeners,
+            rounds=round,
+            marks_bytes=self._marks_bytes,
+            mark_s=self._mark_s,
         )
         choice = choose(self._plan.options, facts, cut=cut, before=self._choice)
         changed = self._choice is None or not choice.same_terms(self._choice)

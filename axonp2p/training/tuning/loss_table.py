@@ -1,4 +1,10 @@
-"""What training loses by few exchanges and by few bits, as it was measured; and the outer step that fits. Pure."""
+"""What training loses by few exchanges, few bits and late results, as measured; and the outer step that fits. Pure.
+
+`scripts/bench/quality` measures it: dense data-parallel training has learnt so much (from the held-out loss of the
+first weights to that of its last ones), and a share of that is missing where members exchange otherwise. Means over
+`examples/text` and `examples/digits`, in two sizes each, AdamW and Muon (docs/training.md has the rows). The order of
+the pairs is what matters: the shares themselves grow with the steps that were taken.
+"""
 
 from __future__ import annotations
 
@@ -10,43 +16,37 @@ from axonp2p.tensors.coding import Bits
 
 BITS: tuple[Bits, ...] = (32, 16, 8, 4, 2, 1)
 
-_FEW_EXCHANGES = {
-    1: 0.010, 2: 0.015, 3: 0.020, 4: 0.025, 6: 0.035, 8: 0.043, 12: 0.058, 16: 0.071, 24: 0.090, 32: 0.105,
-    50: 0.130, 100: 0.180, 200: 0.250, 500: 0.380,
-}  # fmt: skip
-_FEW_BITS: Mapping[Bits, float] = {32: 0.0, 16: 0.0, 8: 0.0, 4: 0.001, 2: 0.004, 1: 0.034}
-
-LOSS_OF: Mapping[tuple[int, Bits], float] = {
-    (every, bits): exchanges + few for every, exchanges in _FEW_EXCHANGES.items() for bits, few in _FEW_BITS.items()
-}
-"""How far the held-out loss stays above that of a dense exchange every step, at equal samples, as a share of it: by
-local steps between two exchanges, and bits a value with error feedback. Four members, 1 M parameters, examples/text,
-240 steps (`scripts/bench/quality`; docs/benchmarks.md says which of these were measured). The order of the pairs is
-what matters: the shares themselves grow with the steps that were taken."""
-
-LATE = 0.035
-"""What is lost in addition when each result comes one leg late."""
-
-LEGS = sorted({every for every, _ in LOSS_OF})
-"""Local steps between two exchanges that were measured."""
+FEW_EXCHANGES: Mapping[int, float] = {1: 0.004, 2: 0.007, 4: 0.014, 8: 0.023, 24: 0.042}
+"""What is missing, by local steps between two exchanges of 32 bits."""
+FEW_BITS: Mapping[Bits, float] = {32: 0.0, 16: 0.0, 8: 0.0, 4: 0.002, 2: 0.013, 1: 0.030}
+"""What is missing in addition with error feedback, by bits a value."""
+LATE: Mapping[int, float] = {1: 0.001, 2: 0.003, 4: 0.030, 8: 0.030, 24: 0.030}
+"""What is missing in addition when each result comes one leg late."""
 
 
-def loss_of(every: int, bits: Bits) -> float:
-    """The same for any number of local steps: along straight lines over its logarithm between those measured."""
-    if every >= LEGS[-1]:
-        return LOSS_OF[LEGS[-1], bits] * (1 + math.log(every / LEGS[-1]))
-    below, above = next((low, high) for low, high in pairwise(LEGS) if low <= every < high)
-    part = math.log(every / below) / math.log(above / below)
-    return (1 - part) * LOSS_OF[below, bits] + part * LOSS_OF[above, bits]
+def loss_of(every: int, bits: Bits, *, late: bool = False) -> float:
+    """What is missing, for any number of local steps."""
+    return _between(FEW_EXCHANGES, every) + FEW_BITS[bits] + (_between(LATE, every) if late else 0.0)
+
+
+def _between(known: Mapping[int, float], every: int) -> float:
+    """Along straight lines over the logarithm of the local steps, the last of which goes on beyond what is known."""
+    steps = sorted(known)
+    low, high = next((pair for pair in pairwise(steps) if every < pair[1]), (steps[-2], steps[-1]))
+    slope = (known[high] - known[low]) / math.log(high / low)
+    return known[low] + slope * math.log(every / low)
 
 
 LONG_LEG = 24
 """From so many local steps on outer momentum helps, as in DiLoCo; with fewer it does harm."""
+FIRST_EXCHANGES = 50
+"""After so many: before, momentum does harm with legs of any length (docs/decisions/0062)."""
 
 
-def outer_step_for(every: int, *, dense: bool) -> tuple[float, float]:
-    """Outer learning rate and Nesterov momentum: DiLoCo's for long legs whose values all travel, else a plain mean.
+def outer_step_for(every: int, past: int, *, dense: bool) -> tuple[float, float]:
+    """Outer learning rate and Nesterov momentum, after so many exchanges: DiLoCo's for long legs whose values all
+    travel, else a plain mean.
 
     Douillard et al. 2023 (DiLoCo) and Sarfi et al. 2025 (SparseLoCo: error feedback takes the place of momentum).
     """
-    return (0.7, 0.9) if every >= LONG_LEG and dense else (1.0, 0.0)
+    return (0.7, 0.9) if every >= LONG_LEG and past >= FIRST_EXCHANGES and dense else (1.0, 0.0)

@@ -93,9 +93,17 @@ def _toml(value: object) -> str:
     return str(value).lower() if isinstance(value, bool) else repr(value).replace("'", '"')
 
 
+_MUON = re.compile(r"axonp2p\.muon\(model, lr=[\d.e-]+\)")
+_ADAMW = "torch.optim.AdamW(model.parameters(), lr=1e-3, betas=(0.9, 0.95))"
+
+
 def _with(text: str, **numbers: int) -> str:
+    """With other numbers, and AdamW: the others' environments have no Axon, and all contestants take the same steps."""
     for name, number in numbers.items():
         text, found = re.subn(rf"(?m)^{name} = \d+$", f"{name} = {number}", text)
         if found != 1:
             raise ValueError(f"{name} does not stand once in the example's task")
+    text, found = _MUON.subn(_ADAMW, text.replace("import axonp2p\n\n", ""))
+    if found != 1:
+        raise ValueError("the example's task does not have its optimiser once")
     return text

@@ -12,7 +12,8 @@ from tests.lab.bench.settings import Trial
 from tests.lab.swarm import LabSwarm, Told
 
 DENSE: dict[str, object] = {"compression": "none", "overlap": False}
-AUTO: dict[str, object] = {"compression": "auto"}
+AUTO: dict[str, object] = {"compression": "auto", "bytes": "sparing"}
+LINE: dict[str, object] = {"compression": "auto", "bytes": "line"}
 
 
 class Ours:

@@ -117,11 +117,12 @@ def test_a_wrong_step_is_the_tasks_mistake(tmp_path, old, new, said):
     assert said in caught.value.cause
 
 
-def test_several_optimisers_need_a_step(tmp_path):
+def test_several_optimisers_of_one_parameter_need_a_step(tmp_path):
     text = GAN.replace("def step(self, model, batch, optimizers)", "def loss(self, model, batch)")
+    text = text.replace("model.critic.parameters(), 0.1", "model.parameters(), 0.1")
     with pytest.raises(TaskMistake, match=r"optimizer\(\)") as caught:
         trainer(tmp_path, text)
-    assert "2 optimisers: class Task then needs step(self, model, batch, optimizers)" in caught.value.cause
+    assert "have the same parameter: class Task then needs step(self, model, batch, optimizers)" in caught.value.cause
 
 
 def test_an_optimiser_class_that_does_not_say_what_it_remembers_is_told_so(tmp_path):
