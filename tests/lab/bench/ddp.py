@@ -1,4 +1,7 @@
-"""Baseline: torch's DistributedDataParallel over gloo. `python -m tests.lab.bench.ddp PART RANK`"""
+"""Baseline: torch's DistributedDataParallel over gloo, as it is or with a communication hook of torch's own.
+
+`python -m tests.lab.bench.ddp PART RANK`
+"""
 
 from __future__ import annotations
 
@@ -7,12 +10,16 @@ import sys
 from datetime import timedelta
 
 import torch.distributed as dist
+from torch.distributed.algorithms.ddp_comm_hooks.default_hooks import bf16_compress_hook
+from torch.distributed.algorithms.ddp_comm_hooks.powerSGD_hook import PowerSGDState, powerSGD_hook
 from torch.nn.parallel import DistributedDataParallel
 
 from tests.lab.bench.member import Member
 from tests.lab.bench.settings import Part
 
 PORT = 29500
+RANK, DENSE_STEPS = 4, 2
+"""PowerSGD's rank, and after how many dense steps it begins: the fewest that it allows."""
 
 
 def main() -> None:
@@ -27,6 +34,7 @@ def main() -> None:
     member = Member(part, rank)
     dist.init_process_group("gloo", timeout=timedelta(minutes=30))
     model = DistributedDataParallel(member.model)
+    _compress(model, part.hook)
     dist.barrier()
     member.report(0)
     for step in range(part.steps):
@@ -35,6 +43,15 @@ def main() -> None:
         member.after_step(step)
     dist.barrier()
     dist.destroy_process_group()
+
+
+def _compress(model: DistributedDataParallel, hook: str) -> None:
+    match hook:
+        case "bf16":
+            model.register_comm_hook(None, bf16_compress_hook)
+        case "powersgd":
+            state = PowerSGDState(None, matrix_approximation_rank=RANK, start_powerSGD_iter=DENSE_STEPS)
+            model.register_comm_hook(state, powerSGD_hook)
 
 
 if __name__ == "__main__":

@@ -18,7 +18,7 @@ import hivemind
 import torch
 from hivemind.compression import NoCompression, Uniform8BitQuantization
 
-from tests.lab.bench.member import Member
+from tests.lab.bench.member import Member, meet
 from tests.lab.bench.settings import Part
 
 
@@ -37,14 +37,14 @@ def main() -> None:
         compression=Uniform8BitQuantization() if part.bits == 8 else NoCompression(),
         start=True,
     )
-    _meet(part, rank, "ready")
+    meet(part, rank, "ready")
     member.report(0)
     for step in range(part.steps):
         member.gradients(member.model, step)
         member.failed += not _average(averager, values, part.patience)
         member.optimizer.step()
         member.after_step(step)
-    _meet(part, rank, "done")
+    meet(part, rank, "done")
     averager.shutdown()
     dht.shutdown()
 
@@ -75,15 +75,6 @@ def _join(part: Part, rank: int) -> Any:
     while not door.exists():
         time.sleep(0.1)
     return hivemind.DHT(host_maddrs=listen, initial_peers=json.loads(door.read_text()), start=True)
-
-
-def _meet(part: Part, rank: int, where: str) -> None:
-    """Wait for all others: whoever ends before they do would take their last average away."""
-    folder = Path(part.reports) / where
-    folder.mkdir(exist_ok=True)
-    (folder / str(rank)).touch()
-    while len(list(folder.iterdir())) < part.members:
-        time.sleep(0.1)
 
 
 if __name__ == "__main__":

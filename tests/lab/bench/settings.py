@@ -79,6 +79,10 @@ class Part:
     """Mbit/s of each member."""
     patience: float = 60.0
     """Seconds after which a step goes on without the others, if it can."""
+    hook: str = ""
+    """How DDP compresses gradients: bf16, powersgd, or not at all."""
+    server: str = ""
+    """Of a baseline that needs one: where it listens."""
 
     def write(self, path: Path) -> Path:
         """For `read`."""
