@@ -25,7 +25,7 @@ from tests.lab.bench.settings import Part
 def main() -> None:
     part, rank = Part.read(sys.argv[1]), int(sys.argv[2])
     member = Member(part, rank)
-    dht = _join(part, rank)
+    dht = join(part, rank)
     values = [parameter for parameter in member.model.parameters() if parameter.requires_grad]
     averager = hivemind.DecentralizedAverager(
         [torch.zeros_like(value) for value in values],
@@ -64,7 +64,8 @@ def _average(averager: Any, values: list[torch.nn.Parameter], patience: float) -
     return True
 
 
-def _join(part: Part, rank: int) -> Any:
+def join(part: Part, rank: int) -> Any:
+    """A DHT of all members, which they find by a file of the first one's."""
     door = Path(part.reports) / "door.json"
     listen = [f"/ip4/{part.addresses[rank]}/tcp/0"]
     if rank == 0:

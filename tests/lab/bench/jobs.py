@@ -59,7 +59,8 @@ def write_text(folder: Path, trial: Trial, **train: object) -> Path:
     shutil.copytree(TEXT, folder, ignore=shutil.ignore_patterns("__pycache__"))
     width, layers = WIDTHS[trial.millions]
     task = folder / "task.py"
-    task.write_text(_with(task.read_text(), WIDTH=width, LAYERS=layers, TEST_WINDOWS=trial.windows))
+    text = _with(task.read_text(), WIDTH=width, LAYERS=layers, TEST_WINDOWS=trial.windows, CONTEXT=trial.context)
+    task.write_text(_padded(text, trial.step_ms / 1000) if trial.step_ms else text)
     wished = {"rounds": trial.rounds, "steps": trial.steps, "batch": trial.batch, "seed": trial.seed} | train
     _write_job(folder, "text", trial.members, text_memory_mb(trial.millions), wished)
     return folder
@@ -97,6 +98,23 @@ def _write_job(folder: Path, name: str, members: int, memory_mb: int, train: dic
         *(f"{key.replace('_', '-')} = {_toml(value)}" for key, value in train.items()),
     ]
     (folder / "job.toml").write_text("\n".join(lines) + "\n")
+
+
+def _padded(text: str, step_s: float) -> str:
+    """The task with steps that sleep. Backward and the optimiser are taken to need twice what forward does."""
+    head = "    def loss(self, model, batch):\n"
+    if text.count(head) != 1:
+        raise ValueError("the example's task has no loss that could be padded")
+    padded = f"""    def loss(self, model, batch):
+        began = time.monotonic()
+        found = self._loss(model, batch)
+        if torch.is_grad_enabled():
+            time.sleep(max(0.0, {step_s} - 3 * (time.monotonic() - began)))
+        return found
+
+"""
+    text = text.replace(head, padded + head.replace("loss", "_loss"))
+    return text.replace("import sysconfig\n", "import sysconfig\nimport time\n", 1)
 
 
 def _toml(value: object) -> str:

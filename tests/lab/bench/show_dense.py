@@ -159,5 +159,7 @@ def as_text(found: dict[str, Any]) -> str:
             f"{row['millions']:6} M{row['members']:9}{rate:>10}{row['gloo']:10.3f}{row['axon']:10.3f}{gloo:>8}{ours:>8}"
             f"{row['axon'] / row['gloo']:13.2f} x {row['tls_and_hash'] / row['gloo']:9.2f} x"
         )
-    aims = "aims: link use >= 0.93 among 4, >= 0.75 among 8 at 100 Mbit/s; <= 8 x gloo's time over loopback, 10 M among 4"
+    aims = (
+        "aims: link use >= 0.93 among 4, >= 0.75 among 8 at 100 Mbit/s; <= 8 x gloo's time over loopback, 10 M among 4"
+    )
     return "\n".join([*lines, aims])
