@@ -7,6 +7,7 @@ gloo, and the outer optimiser of the paper (arXiv 2311.08105) takes a step: SGD,
 from __future__ import annotations
 
 import os
+import socket
 import sys
 from datetime import timedelta
 from typing import Any
@@ -26,8 +27,9 @@ LONGEST = timedelta(minutes=10)
 def main() -> None:
     part, rank = Part.read(sys.argv[1]), int(sys.argv[2])
     os.environ["GLOO_SOCKET_IFNAME"] = part.device
-    member = Member(part, rank)
     own = part.addresses[rank]
+    socket.gethostname = lambda: own  # by it torchft tells others where it is; a host of the laboratory has no name
+    member = Member(part, rank)
     store = dist.TCPStore(own, 0, is_master=True, wait_for_workers=False)
     outer = torch.optim.SGD(member.model.parameters(), lr=OUTER_RATE, momentum=OUTER_MOMENTUM, nesterov=True)
 
