@@ -7,7 +7,7 @@
         job.fetch("out/")
 
 It is not asynchronous: the network's work is done by a loop in a thread of its own. This is the one file that makes and
-joins the client's parts.
+joins the client's parts. What only some questions need is loaded when they are asked: people wait for `axon submit`.
 """
 
 from __future__ import annotations
@@ -20,31 +20,21 @@ from collections.abc import Callable, Coroutine, Iterable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import msgspec
 
 from axonp2p.client.discovery.table_home import TableHome
 from axonp2p.client.discovery.trackers import nobody_known, which_trackers
 from axonp2p.client.events.events import Event, JobSubmitted
-from axonp2p.client.hosted.hosted_jobs import ClientHostedJobs
 from axonp2p.client.hosted.hosted_mark import HostedMark, read_mark, write_mark
-from axonp2p.client.hosted.hosts import hand_over, hand_to_second
 from axonp2p.client.interrupted import interrupted
 from axonp2p.client.job import Job
 from axonp2p.client.job_draft import TextJob, drafted
 from axonp2p.client.leasing.hiring import Means
-from axonp2p.client.leasing.release_leases import release_leases
-from axonp2p.client.ledger.credit_history import CreditHistory, PendingCredit, ask_history, pending_of, read_key
-from axonp2p.client.ledger.held_evidence import HeldEvidence, ask_evidence
-from axonp2p.client.ledger.own_keys import own_keys
 from axonp2p.client.loop_thread import LoopThread
 from axonp2p.client.no_result import is_over_for
-from axonp2p.client.packages.plan import PackagePlan
-from axonp2p.client.packages.wheel_store import WheelStore
-from axonp2p.client.queries import Credits, SeenPeer, Survey, ask_credits, survey_peers
-from axonp2p.client.run.finish_kept import finish_kept
-from axonp2p.client.run.job_packages import resolve_for_peers, was_brought, with_plan
+from axonp2p.client.run.job_packages import was_brought
 from axonp2p.client.run.job_run import JobRun
 from axonp2p.client.storage.event_feed import EventFeed
 from axonp2p.client.storage.job_commands import JobCommand, say
@@ -65,6 +55,13 @@ from axonp2p.jobs.spec import JobSpec, need_of, read_spec
 from axonp2p.peers.capability import Need, read_need
 from axonp2p.settings import home_folder, read_settings
 from axonp2p.table.records import MOST_ROWS
+
+if TYPE_CHECKING:
+    from axonp2p.client.hosted.hosted_jobs import ClientHostedJobs
+    from axonp2p.client.ledger.credit_history import CreditHistory, PendingCredit
+    from axonp2p.client.ledger.held_evidence import HeldEvidence
+    from axonp2p.client.packages.plan import PackagePlan
+    from axonp2p.client.queries import Credits, SeenPeer, Survey
 
 LEAVE_S = 60.0
 """How long jobs that run may take to be left when the swarm is closed."""
@@ -193,6 +190,9 @@ class Swarm:
         `attach` follows it, here or on another computer with the same key. Raises `Refused` or `TrackerUnreachable`
         when no tracker takes it; what was written down is gone then.
         """
+        from axonp2p.client.hosted.hosts import hand_over, hand_to_second
+        from axonp2p.client.run.job_packages import with_plan
+
         kept, record, spec = self._write_down(job, [*overrides, *keywords({"peers": peers, **settings})])
         means = self._get_means()
         try:
@@ -213,6 +213,8 @@ class Swarm:
         `job.events()` tells all from its beginning on; `job.fetch` waits for its end. `silent` is called, in another
         thread, when the host does not answer, long before the job is given up for that. Raises `NotFound`.
         """
+        from axonp2p.client.hosted.hosted_jobs import ClientHostedJobs
+
         means, hosted = self._get_means(), self._hosted()
         folder = self._loop.call(hosted.find(job))
         feed = EventFeed()
@@ -256,6 +258,9 @@ class Swarm:
 
         Raises `PackagesWrong` for what cannot be had as wheels, or not be sent, and `IndexUnreachable`.
         """
+        from axonp2p.client.packages.wheel_store import WheelStore
+        from axonp2p.client.run.job_packages import resolve_for_peers
+
         source, store = Path(folder).expanduser().absolute(), WheelStore(self.home / "wheels")
         return self._loop.call(resolve_for_peers(self._get_means(), spec or read_spec(source), source, store))
 
@@ -308,6 +313,8 @@ class Swarm:
 
         With `measure`, at most `most_measured` peers are measured, those that seem nearest.
         """
+        from axonp2p.client.queries import survey_peers
+
         if isinstance(need, str | Path):
             need = read_need(need_of(read_spec(Path(need))))
         wanted = need or Need()
@@ -327,6 +334,8 @@ class Swarm:
 
         Raises `LogForked` when that tracker's log is known to be false.
         """
+        from axonp2p.client.queries import ask_credits
+
         means = self._get_means()
         job_id = self._store.find(job).path.name if job else ""
         asking = ask_credits(means.table.trackers, self.home, self._own_keys(), self._peer_names(), job_id, keys)
@@ -338,6 +347,8 @@ class Swarm:
         The newest `most`; 0 for all. With `prove` the history comes with its credit proof. Raises as `credits`.
         """
         means = self._get_means()
+        from axonp2p.client.ledger.credit_history import ask_history, read_key
+
         wanted = [read_key(key)] if key else [*self._own_keys()]
         return self._loop.call(ask_history(means.table.trackers, self.home, wanted, most=most, prove=prove))
 
@@ -346,10 +357,15 @@ class Swarm:
 
         It is shown, and believed by nobody: the book of trust is not changed. Raises as `peers`.
         """
+        from axonp2p.client.ledger.credit_history import read_key
+        from axonp2p.client.ledger.held_evidence import ask_evidence
+
         return self._loop.call(ask_evidence(self._get_means().table.trackers, read_key(key)))
 
     def pending(self) -> PendingCredit:
         """Work that this client, or a host for it, accepted and that peers have not signed for yet."""
+        from axonp2p.client.ledger.credit_history import pending_of
+
         return pending_of(self._store.records(), self._own_keys())
 
     def names(self) -> dict[PeerId, str]:
@@ -359,6 +375,8 @@ class Swarm:
     # --- how it works ---
 
     def _own_keys(self) -> dict[PeerId, str]:
+        from axonp2p.client.ledger.own_keys import own_keys
+
         # A host signs for each job with the job's own key, and what it owes is owed by this client.
         return own_keys(self._get_means().key, [record.id for record in self._store.records()])
 
@@ -379,6 +397,9 @@ class Swarm:
 
     def _stop_kept(self, folder: JobFolder) -> None:
         """Of a job that does not run here."""
+        from axonp2p.client.leasing.release_leases import release_leases
+        from axonp2p.client.run.finish_kept import finish_kept
+
         if read_mark(folder):
             self.tell_host(folder.path.name, "stop")
         elif folder.is_held():
@@ -393,6 +414,8 @@ class Swarm:
             self._loop.call(finish_kept(folder, key, self._clock))
 
     def _hosted(self) -> ClientHostedJobs:
+        from axonp2p.client.hosted.hosted_jobs import ClientHostedJobs
+
         return ClientHostedJobs(self._get_means(), self._store)
 
     def _fresh_id(self, name: str) -> str:

@@ -5,18 +5,23 @@ from __future__ import annotations
 import itertools
 import json
 import random
+import time
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tests.lab.bench import show_training
 from tests.lab.bench.curve import Curve, NoSteps, Point, read_reports
 from tests.lab.bench.departures import changes
 from tests.lab.bench.floor import Floor, measure
+from tests.lab.bench.jobs import write_exchange, write_text
+from tests.lab.bench.kept import Kept
 from tests.lab.bench.ours import curve_of
 from tests.lab.bench.settings import Lines, Trial
-from tests.lab.bench.show_dense import Case, as_text
+from tests.lab.bench.show_dense import Case, as_text, common_intervals, said_moments
 from tests.lab.bench.show_training import aims, rows
+from tests.lab.bench.task_file import load_task
 
 
 def write(folder: Path, rank: int, *lines: dict[str, float]) -> None:
@@ -64,8 +69,9 @@ def test_a_member_that_did_less_is_no_curve(tmp_path: Path) -> None:
 def test_a_curve_at_another_pace_keeps_its_losses_and_says_so() -> None:
     whole = Curve("loopback", 4, [Point(30, 3.0, 1e6, 2.5), Point(60, 6.0, 2e6, 2.0)], 60, 0.1, 1e6 / 30)
     line = Curve("line", 4, [], 5, 2.0, 5e5)
-    found = whole.at_the_pace_of(line, "DDP")
+    found = whole.at_the_pace_of(line, "DDP", "its own loss")
     assert found.points == [Point(30, 60.0, 1.5e7, 2.5), Point(60, 120.0, 3e7, 2.0)]
+    assert found.note.startswith("its own loss; ")
     assert "over 5 steps" in found.note
     assert Curve.of_data(json.loads(json.dumps(found.as_data()))) == found
 
@@ -93,11 +99,11 @@ def test_contestants_stand_beside_the_limit_and_beside_ddp() -> None:
         curve("hivemind, 8 bits", 900, 1e8, 1.51),
         curve("Axon, auto", 125, 2e6, 1.60),
     ]
-    row = rows(curves)[-1]
+    row = rows([curves])[-1]
     assert row["fewer_bytes_than_ddp"] == 200
     assert row["mb_a_member"] == 0.5
     assert row["faster_than_ddp"] == 16
-    assert [aim["met"] for aim in aims(curves, Trial())] == [False, True, True, True, True]
+    assert [aim["met"] for aim in aims([curves], Trial())] == [False, True, True, True, True]
 
 
 def test_the_last_member_is_the_slow_one() -> None:
@@ -110,12 +116,82 @@ def test_an_exchange_takes_at_best_what_its_values_take() -> None:
 
 
 def test_of_each_exchange_it_is_told_what_the_lines_and_what_gloo_would_have_taken() -> None:
-    row = {"millions": 10, "members": 4, "mbit": 100.0, "ideal": 4.8, "gloo": 5.0, "axon": 4.9, "axon_longest": 5.2}
+    row = {"millions": 10, "members": 4, "mbit": 100.0, "ideal": 4.8, "gloo": 5.0, "axon": 5.2}
     bare = row | {"mbit": None, "ideal": 0.0}
     text = as_text({"rows": [row | {"tls_and_hash": 0.2}, bare | {"tls_and_hash": 10.0}], "rtt_ms": 10.0})
     first, second = text.splitlines()[3:5]
-    assert " ".join(first.split()) == "10 M 4 100 5.000 4.900 (5.200) 0.96 0.98 (0.92) 0.98 x 0.04 x"
-    assert " ".join(second.split()) == "10 M 4 loopback 5.000 4.900 (5.200) 0.98 x 2.00 x"
+    assert " ".join(first.split()) == "10 M 4 100 5.000 5.200 0.96 0.92 1.04 x 0.04 x"
+    assert " ".join(second.split()) == "10 M 4 loopback 5.000 5.200 1.04 x 2.00 x"
+
+
+def test_an_exchange_lasts_from_the_first_member_that_is_ready_to_the_last_that_has_the_weights() -> None:
+    first = [(10.0, 12.0), (20.0, 23.0)]
+    second = [(10.5, 12.5), (19.0, 21.0)]
+    assert common_intervals([first, second]) == [2.5, 4.0]
+
+
+def test_a_member_of_ours_says_both_moments_itself() -> None:
+    lines = ["lynx  READY 10.5", "something else", "lynx  NEW 12.25", "READY 20.0", "NEW 21.0"]
+    assert said_moments(lines) == [(10.5, 12.25), (20.0, 21.0)]
+    with pytest.raises(ValueError, match="ready 2 times, and had new weights 1 times"):
+        said_moments(lines[:-1])
+
+
+def test_the_job_that_only_exchanges_says_when_its_step_is_done_and_when_it_is_evaluated(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    task = load_task(write_exchange(tmp_path / "job", 10, 2, 1) / "task.py")
+    model = task.model()
+    optimizer = task.optimizer(model)
+    task.loss(model, task.data("train", 0, 2).tensors).backward()
+    optimizer.step()
+    model.eval()
+    task.loss(model, task.data("test", 0, 2).tensors)
+    assert len(said_moments(capsys.readouterr().out.splitlines())) == 1
+
+
+def test_jobs_keep_their_state_at_the_client_as_users_jobs_do(tmp_path: Path) -> None:
+    assert "checkpoint" not in (write_text(tmp_path / "job", Trial()) / "job.toml").read_text()
+
+
+def test_steps_can_sleep_until_a_faster_machine_would_be_done(tmp_path: Path) -> None:
+    trial = Trial(batch=2, context=32, step_ms=30.0)
+    task = load_task(write_text(tmp_path / "job", trial) / "task.py")
+    model, batch = task.model(), [task.data("train", 0, 4).tensors[0][:2]]
+    began = time.monotonic()
+    task.loss(model, batch).backward()
+    assert time.monotonic() - began >= 0.03 / 3
+    assert batch[0].shape == (2, 33)
+
+
+def test_over_several_seeds_each_is_compared_with_its_own_reference() -> None:
+    def run(of_reference: float, of_ours: float) -> list[Curve]:
+        names = {"DDP, loopback": of_reference, "DDP": of_reference, "Axon, auto": of_ours}
+        return [Curve(name, 4, [Point(480, 100.0, 1e6, loss)], 480, 1.0, 1.0) for name, loss in names.items()]
+
+    found = {"seeds": [0, 1], "rows": rows([run(2.0, 2.2), run(1.0, 1.2)]), "aims": []}
+    ours = found["rows"][-1]
+    assert ours["losses_over_reference"] == [1.1, 1.2]
+    line = show_training.as_text(found, Trial()).splitlines()[-1]
+    assert " ".join(line.split()).startswith("Axon, auto 1.700 (1.200 to 2.200) +15.0% (+10.0% to +20.0%) 100.0 1.0x")
+
+
+def test_a_reference_that_has_hardly_learnt_is_no_evidence() -> None:
+    curves = [
+        Curve(name, 4, [Point(60, 100.0, 1e6, 2.79)], 60, 1.0, 1.0) for name in ("DDP, loopback", "DDP", "Axon, auto")
+    ]
+    found = {"seeds": [0], "rows": rows([curves]), "aims": aims([curves], Trial(millions=10))}
+    text = show_training.as_text(found, Trial(millions=10))
+    assert text.count("no evidence") == 4
+    assert found["aims"][0]["met"] is None
+
+
+def test_what_is_kept_is_found_for_the_same_settings_alone(tmp_path: Path) -> None:
+    kept, curve = Kept(tmp_path), Curve("DDP", 4, [Point(30, 3.0, 1e6, 2.5)], 30, 0.1, 1e6)
+    kept.keep("DDP", Trial(), curve)
+    assert kept.find("DDP", Trial()) == curve
+    assert kept.find("DDP", Trial(seed=1)) is None
+    assert kept.find("Flower", Trial()) is None
 
 
 def test_what_tls_and_hashes_alone_take_is_measured_and_grows_with_the_bytes() -> None:

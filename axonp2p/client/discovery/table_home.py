@@ -12,6 +12,7 @@ import random
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from axonp2p.client.discovery.trackers import known_by
 from axonp2p.clock import Clock
@@ -20,7 +21,6 @@ from axonp2p.identity.keys import PrivateKey
 from axonp2p.logs import get_logger
 from axonp2p.peers.coordinates import Position
 from axonp2p.settings import ClientSettings
-from axonp2p.table.dht.node import DhtNode
 from axonp2p.table.dht.routing.node_state import SavedContact, load_state, save_state
 from axonp2p.table.dht_source import DhtSource
 from axonp2p.table.shared_table import SharedTable
@@ -28,6 +28,9 @@ from axonp2p.table.tracker_file import read_health, write_health
 from axonp2p.table.tracker_lines import TrackerLines
 from axonp2p.transport.address import PinnedAddress, split_host_port
 from axonp2p.transport.dial_policy import DialPolicy
+
+if TYPE_CHECKING:
+    from axonp2p.table.dht.node import DhtNode
 
 log = get_logger(__name__)
 
@@ -89,6 +92,8 @@ class TableHome:
             log.warning("what was learnt of the network is not kept", home=str(self._home), reason=error.strerror)
 
     def _make_node(self) -> DhtNode:
+        from axonp2p.table.dht.node import DhtNode
+
         # A key of its own, for this run alone: who asks the DHT need not be known by it.
         return DhtNode(PrivateKey.generate(), self._clock, self._chance, serves=False)
 

@@ -12,7 +12,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from importlib.metadata import PackageNotFoundError, requires, version
 from pathlib import Path
 
 import msgspec
@@ -23,7 +22,6 @@ from axonp2p.client.events.events import PackagesResolved
 from axonp2p.client.leasing.hiring import Means
 from axonp2p.client.leasing.lease import Lease
 from axonp2p.client.packages.plan import PLAN_FILE, PackagePlan, PlannedWheel, WheelSet, sets_to_resolve
-from axonp2p.client.packages.resolving import resolve
 from axonp2p.client.packages.wheel_store import WheelStore
 from axonp2p.client.run.sending import Sending
 from axonp2p.client.storage.job_journal import JobJournal
@@ -182,6 +180,8 @@ async def resolve_for_peers(
 
     `folder` is the job's. Raises `PackagesWrong`, `IndexUnreachable`.
     """
+    from axonp2p.client.packages.resolving import resolve
+
     own = own_platform()
     sets = []
     for wanted in sets_to_resolve(await _offers(means, spec), spec.packages.install, (own, _own()) if own else None):
@@ -194,6 +194,8 @@ async def resolve_for_peers(
 
 def resolve_for_here(spec: JobSpec, folder: Path, store: WheelStore) -> WheelSet | None:
     """What it takes to try the job on this computer; None where no peer's wheels run. Blocks, and raises the same."""
+    from axonp2p.client.packages.resolving import resolve
+
     own = own_platform()
     wanted = WheelSet(platform=str(own), given=_own())
     return resolve(wanted, spec.packages, folder, store) if own else None
@@ -205,6 +207,8 @@ def _own() -> dict[str, str]:
 
 def _own_version(package: str) -> str:
     """Of a client without torch: the least that Axon asks for, which is what its peers have been tried with."""
+    from importlib.metadata import PackageNotFoundError, requires, version
+
     try:
         return version(package)
     except PackageNotFoundError:

@@ -19,6 +19,7 @@ from tests.lab.laboratory import ROOT
 
 STARTING_S = 60.0
 """What it takes until the first step."""
+LIGHTHOUSE_PORT, JOIN_MS = 29510, 60_000
 _FLOWER_PROJECT = """
 [project]
 name = "bench"
@@ -41,21 +42,43 @@ class Baselines:
         self._folder = folder
         self._count = 0
 
-    def ddp(self, trial: Trial, name: str, *, evaluate: bool = True, warm_up: int = 0) -> Curve:
-        """Every step of it."""
-        part = self._part(trial, evaluate)
+    def ddp(self, trial: Trial, name: str, *, hook: str = "", evaluate: bool = True, warm_up: int = 0) -> Curve:
+        """Every step of it, its gradients compressed by one of torch's hooks, or not."""
+        part = replace(self._part(trial, evaluate), hook=hook)
         self._run_members("tests.lab.bench.ddp", Path(sys.executable), part)
         return self._read(name, part, warm_up)
 
     def hivemind(self, trial: Trial, name: str, *, bits: int = 32, evaluate: bool = True, warm_up: int = 0) -> Curve:
         """Every step of it. `bits` of a value: 32 or 8."""
-        rates = [trial.lines.of(member, trial.members)[0] for member in range(trial.members)]
-        whole_s = 2 * 4 * trial.millions * 8 / min(rates)  # for twice the model, in and out
+        rates, whole_s = _rates(trial)
         part = replace(self._part(trial, evaluate), bits=bits, bandwidth=rates, patience=30 + 4 * whole_s)
         within = STARTING_S + trial.all_steps * (5 + 2 * whole_s)
         ended = self._run_members("tests.lab.bench.hivemind_peer", python_of("hivemind"), part, within)
         curve = self._read(name, part, warm_up)
         return curve if ended else replace(curve, note=f"hung after {curve.steps + warm_up} steps")
+
+    def hivemind_local(self, trial: Trial, name: str) -> Curve:
+        """All rounds: members average their weights once a round in the background, and wait for nobody."""
+        rates, whole_s = _rates(trial)
+        part = replace(self._part(trial, evaluate=True), local_steps=trial.steps, bandwidth=rates)
+        part = replace(part, patience=30 + 4 * whole_s)
+        within = STARTING_S + trial.all_steps * 5 + 2 * trial.rounds * part.patience
+        ended = self._run_members("tests.lab.bench.hivemind_local", python_of("hivemind"), part, within)
+        curve = self._read(name, part, 0)
+        return curve if ended else replace(curve, note=f"hung after {curve.steps} steps")
+
+    def diloco(self, trial: Trial, name: str) -> Curve:
+        """All rounds of torchft's: its lighthouse at the server, where the members find each other."""
+        ground, python = self._ground, python_of("torchft")
+        address = f"{ground.address(ground.server)}:{LIGHTHOUSE_PORT}"
+        part = replace(self._part(trial, evaluate=True), local_steps=trial.steps, server=f"http://{address}")
+        home = Path(part.reports)
+        with Programs(home) as programs:
+            wish = ["--bind", address, "--min_replicas", part.members, "--join_timeout_ms", JOIN_MS]
+            words = [*ground.inside(ground.server), python.parent / "torchft_lighthouse", *wish]
+            programs.start("lighthouse", words, environment(part, home))
+            self._run_members("tests.lab.bench.torchft_diloco", python, part)
+        return self._read(name, part, 0)
 
     def flower(self, trial: Trial, name: str) -> Curve:
         """All rounds: a SuperLink at the server, a SuperNode at each member."""
@@ -121,6 +144,12 @@ class Baselines:
 
     def _read(self, name: str, part: Part, warm_up: int) -> Curve:
         return read_reports(name, Path(part.reports), part.members, bare=self._ground.bare, warm_up=warm_up)
+
+
+def _rates(trial: Trial) -> tuple[list[float], float]:
+    """Mbit/s up of each member, and the seconds that the slowest needs for twice the model, in and out."""
+    rates = [trial.lines.of(member, trial.members)[0] for member in range(trial.members)]
+    return rates, 2 * 4 * trial.millions * 8 / min(rates)
 
 
 def environment(part: Part, home: Path) -> dict[str, str]:

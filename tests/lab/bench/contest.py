@@ -3,61 +3,112 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Collection, Iterator
+import time
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 from tests.lab.bench.baselines import Baselines
 from tests.lab.bench.curve import Curve, NoSteps
+from tests.lab.bench.ddp import DENSE_STEPS, FP16, POWERSGD
 from tests.lab.bench.ground import Ground, on_lines, on_loopback
+from tests.lab.bench.kept import Kept, OutOfTime
 from tests.lab.bench.ours import AUTO, DENSE, Ours
 from tests.lab.bench.settings import Trial
 
-REFERENCE, DDP, HIVEMIND, HIVEMIND_8, FLOWER = "DDP, loopback", "DDP", "hivemind", "hivemind, 8 bits", "Flower"
+REFERENCE, DDP, DDP_16, DDP_POWERSGD = "DDP, loopback", "DDP", "DDP, fp16 hook", "DDP, PowerSGD hook"
+HIVEMIND, HIVEMIND_8, HIVEMIND_LOCAL = "hivemind", "hivemind, 8 bits", "hivemind, local updates"
+DILOCO, FLOWER = "torchft DiLoCo", "Flower"
 AXON_DENSE, AXON = "Axon, dense", "Axon, auto"
-EVERYBODY = (DDP, HIVEMIND, HIVEMIND_8, FLOWER, AXON_DENSE, AXON)
+EVERYBODY = (DDP, DDP_16, DDP_POWERSGD, HIVEMIND, HIVEMIND_8, HIVEMIND_LOCAL, DILOCO, FLOWER, AXON_DENSE, AXON)
+EACH_STEP = {DDP: "", DDP_16: FP16, DDP_POWERSGD: POWERSGD}
+"""Those that exchange gradients at each step by DDP, and how these are compressed."""
 WARM_UP = 1
 
 
 class Contest:
     """Everything of it happens in a folder."""
 
-    def __init__(self, folder: Path, measured_steps: int, without: Collection[str] = ()) -> None:
-        """`measured_steps`: over how many DDP and hivemind, whose steps all take the same, are measured on lines."""
+    def __init__(
+        self,
+        folder: Path,
+        measured_steps: int,
+        without: Collection[str] = (),
+        kept: Kept | None = None,
+        until: float = float("inf"),
+    ) -> None:
+        """`measured_steps`: over how many DDP and hivemind, whose steps all take the same, are measured on lines.
+
+        After `until` (monotonic seconds) nobody begins any more: `OutOfTime` is raised.
+        """
         self._without = without
         self._folder = folder
         self._measured = measured_steps
+        self._kept = kept
+        self._until = until
         self._grounds = 0
 
     def reference(self, trial: Trial) -> Curve:
         """The whole training over loopback."""
-        what = f"{REFERENCE}, {trial.all_steps} steps of {trial.millions} M"
-        with on_loopback(trial.members) as ground, told(what):
-            return Baselines(ground, self._new_folder()).ddp(trial, REFERENCE)
+        return self._on_loopback(trial, REFERENCE, "")
+
+    def losses_of(self, trial: Trial, name: str) -> Curve:
+        """The whole training of one that exchanges gradients by DDP, over loopback, for the sake of its losses."""
+        return self._on_loopback(trial, f"{name}, loopback", EACH_STEP[name])
 
     def on_lines(self, trial: Trial, names: tuple[str, ...]) -> Iterator[Curve]:
         """Each of them, as it ends. Those of DDP and hivemind hold no loss, only what a step takes."""
-        with on_lines(trial.lines, trial.members) as ground:
-            home = self._new_folder()
-            for name in names:
-                if name in self._without:
-                    continue
-                try:
-                    with told(f"{name}, {trial.millions} M, {trial.lines}"):
-                        curve = self._one(ground, home, trial, name)
-                except NoSteps as error:
-                    print(f"... left out: {error}", file=sys.stderr, flush=True)
-                else:
-                    yield curve
+        for name in names:
+            if name in self._without:
+                continue
+            whole = trial if name in (HIVEMIND_LOCAL, DILOCO, FLOWER, AXON_DENSE, AXON) else self._few(trial, name)
+            try:
+                yield self._found_or(name, whole, self._on_ground(whole, name))
+            except NoSteps as error:
+                print(f"... left out: {error}", file=sys.stderr, flush=True)
+
+    def _few(self, trial: Trial, name: str) -> Trial:
+        """Steps enough to measure one; what a step takes does not depend on the seed."""
+        return replace(trial.shorter(self._measured + _warm_up(name)), seed=0)
+
+    def _on_loopback(self, trial: Trial, name: str, hook: str) -> Curve:
+        def run() -> Curve:
+            with on_loopback(trial.members) as ground:
+                return Baselines(ground, self._new_folder()).ddp(trial, name, hook=hook)
+
+        return self._found_or(name, trial, run)
+
+    def _on_ground(self, trial: Trial, name: str) -> Callable[[], Curve]:
+        def run() -> Curve:
+            with on_lines(trial.lines, trial.members) as ground:
+                return self._one(ground, self._new_folder() / name, trial, name)
+
+        return run
+
+    def _found_or(self, name: str, trial: Trial, run: Callable[[], Curve]) -> Curve:
+        if self._kept and (found := self._kept.find(name, trial)):
+            return found
+        what = f"{name}, {trial.all_steps} steps of {trial.millions} M, seed {trial.seed}"
+        if time.monotonic() > self._until:
+            raise OutOfTime(what)
+        with told(f"{what}, {trial.lines}"):
+            curve = run()
+        if self._kept:
+            self._kept.keep(name, trial, curve)
+        return curve
 
     def _one(self, ground: Ground, home: Path, trial: Trial, name: str) -> Curve:
-        baselines, ours = Baselines(ground, home / name), Ours(ground, home / name)
-        few = trial.shorter(self._measured + WARM_UP)
-        if name == DDP:
-            return baselines.ddp(few, name, evaluate=False, warm_up=WARM_UP)
+        baselines, ours = Baselines(ground, home), Ours(ground, home)
+        if name in EACH_STEP:
+            return baselines.ddp(trial, name, hook=EACH_STEP[name], evaluate=False, warm_up=_warm_up(name))
         if name in (HIVEMIND, HIVEMIND_8):
             bits = 8 if name == HIVEMIND_8 else 32
-            return baselines.hivemind(few, name, bits=bits, evaluate=False, warm_up=WARM_UP)
+            return baselines.hivemind(trial, name, bits=bits, evaluate=False, warm_up=_warm_up(name))
+        if name == HIVEMIND_LOCAL:
+            return baselines.hivemind_local(trial, name)
+        if name == DILOCO:
+            return baselines.diloco(trial, name)
         if name == FLOWER:
             return baselines.flower(trial, name)
         if name == AXON_DENSE:
@@ -69,6 +120,10 @@ class Contest:
         folder = self._folder / f"ground-{self._grounds}"
         folder.mkdir(mode=0o755)
         return folder
+
+
+def _warm_up(name: str) -> int:
+    return DENSE_STEPS + WARM_UP if name == DDP_POWERSGD else WARM_UP
 
 
 @contextmanager

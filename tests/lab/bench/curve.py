@@ -56,11 +56,14 @@ class Curve:
         """Bytes until the last point."""
         return self.points[-1].passed
 
-    def at_the_pace_of(self, measured: Curve, name: str) -> Curve:
-        """This curve, each step of which takes what one of `measured` took: the loss does not depend on the line."""
+    def at_the_pace_of(self, measured: Curve, name: str, whose: str) -> Curve:
+        """This curve, each step of which takes what one of `measured` took: the loss does not depend on the line.
+
+        `whose` says whose loss it is.
+        """
         seconds, passed = measured.seconds_a_step, measured.passed_a_step
         points = [replace(point, seconds=point.steps * seconds, passed=point.steps * passed) for point in self.points]
-        note = f"DDP's loss; seconds and bytes a step measured over {measured.steps} steps"
+        note = f"{whose}; seconds and bytes a step measured over {measured.steps} steps"
         note += f"; {measured.note}" if measured.note else ""
         failed = self.failed + measured.failed
         note += f"; {failed} averages failed" if failed else ""

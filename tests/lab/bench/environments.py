@@ -14,6 +14,7 @@ FOLDER = Path("~/.cache/axon-bench").expanduser()
 PACKAGES = {
     "hivemind": ["hivemind==1.1.12", "numpy<2.4"],  # its 8-bit codec fails with a newer NumPy
     "flower": ["flwr==1.41.0"],
+    "torchft": ["torchft-nightly==2026.10.26"],
     "loky": ["loky==3.7.0"],
     "dask": ["distributed==2026.8.0"],
     "ray": ["ray==2.60.0"],

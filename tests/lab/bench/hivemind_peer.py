@@ -18,14 +18,14 @@ import hivemind
 import torch
 from hivemind.compression import NoCompression, Uniform8BitQuantization
 
-from tests.lab.bench.member import Member
+from tests.lab.bench.member import Member, meet
 from tests.lab.bench.settings import Part
 
 
 def main() -> None:
     part, rank = Part.read(sys.argv[1]), int(sys.argv[2])
     member = Member(part, rank)
-    dht = _join(part, rank)
+    dht = join(part, rank)
     values = [parameter for parameter in member.model.parameters() if parameter.requires_grad]
     averager = hivemind.DecentralizedAverager(
         [torch.zeros_like(value) for value in values],
@@ -37,14 +37,14 @@ def main() -> None:
         compression=Uniform8BitQuantization() if part.bits == 8 else NoCompression(),
         start=True,
     )
-    _meet(part, rank, "ready")
+    meet(part, rank, "ready")
     member.report(0)
     for step in range(part.steps):
         member.gradients(member.model, step)
         member.failed += not _average(averager, values, part.patience)
         member.optimizer.step()
         member.after_step(step)
-    _meet(part, rank, "done")
+    meet(part, rank, "done")
     averager.shutdown()
     dht.shutdown()
 
@@ -64,7 +64,8 @@ def _average(averager: Any, values: list[torch.nn.Parameter], patience: float) -
     return True
 
 
-def _join(part: Part, rank: int) -> Any:
+def join(part: Part, rank: int) -> Any:
+    """A DHT of all members, which they find by a file of the first one's."""
     door = Path(part.reports) / "door.json"
     listen = [f"/ip4/{part.addresses[rank]}/tcp/0"]
     if rank == 0:
@@ -75,15 +76,6 @@ def _join(part: Part, rank: int) -> Any:
     while not door.exists():
         time.sleep(0.1)
     return hivemind.DHT(host_maddrs=listen, initial_peers=json.loads(door.read_text()), start=True)
-
-
-def _meet(part: Part, rank: int, where: str) -> None:
-    """Wait for all others: whoever ends before they do would take their last average away."""
-    folder = Path(part.reports) / where
-    folder.mkdir(exist_ok=True)
-    (folder / str(rank)).touch()
-    while len(list(folder.iterdir())) < part.members:
-        time.sleep(0.1)
 
 
 if __name__ == "__main__":

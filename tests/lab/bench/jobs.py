@@ -11,6 +11,8 @@ from tests.lab.bench.settings import WIDTHS, Trial
 TEXT = Path(__file__).parent.parent.parent.parent / "examples" / "text"
 
 _ONLY_EXCHANGES = '''
+import time
+
 import torch
 from torch import nn
 from torch.utils.data import TensorDataset
@@ -24,7 +26,17 @@ class Line(nn.Module):
         self.values = nn.Parameter(torch.zeros(VALUES))
 
     def forward(self, samples):
+        if not self.training:
+            print("NEW", time.monotonic(), flush=True)
         return (self.values.sum() - samples).square().mean()
+
+
+class Step(torch.optim.SGD):
+    """Says when it is done: from then on a member has something to exchange."""
+
+    def step(self, closure=None):
+        super().step(closure)
+        print("READY", time.monotonic(), flush=True)
 
 
 class Task:
@@ -32,13 +44,13 @@ class Task:
         return Line()
 
     def data(self, split, shard, shards):
-        return TensorDataset(torch.ones(8, 1)) if split == "train" else None
+        return TensorDataset(torch.ones(8 if split == "train" else 1, 1))
 
     def loss(self, model, batch):
         return model(batch[0])
 
     def optimizer(self, model):
-        return torch.optim.SGD(model.parameters(), lr=1e-9)
+        return Step(model.parameters(), lr=1e-9)
 '''
 
 
@@ -47,7 +59,8 @@ def write_text(folder: Path, trial: Trial, **train: object) -> Path:
     shutil.copytree(TEXT, folder, ignore=shutil.ignore_patterns("__pycache__"))
     width, layers = WIDTHS[trial.millions]
     task = folder / "task.py"
-    task.write_text(_with(task.read_text(), WIDTH=width, LAYERS=layers, TEST_WINDOWS=trial.windows))
+    text = _with(task.read_text(), WIDTH=width, LAYERS=layers, TEST_WINDOWS=trial.windows, CONTEXT=trial.context)
+    task.write_text(_padded(text, trial.step_ms / 1000) if trial.step_ms else text)
     wished = {"rounds": trial.rounds, "steps": trial.steps, "batch": trial.batch, "seed": trial.seed} | train
     _write_job(folder, "text", trial.members, text_memory_mb(trial.millions), wished)
     return folder
@@ -82,11 +95,26 @@ def _write_job(folder: Path, name: str, members: int, memory_mb: int, train: dic
         f"memory = {memory_mb}",
         'max-rtt = "5 s"',
         "[train]",
-        # Others keep no states at a client over these lines, so neither do we until the end.
-        f"checkpoint = {train['rounds']}",
         *(f"{key.replace('_', '-')} = {_toml(value)}" for key, value in train.items()),
     ]
     (folder / "job.toml").write_text("\n".join(lines) + "\n")
+
+
+def _padded(text: str, step_s: float) -> str:
+    """The task with steps that sleep. Backward and the optimiser are taken to need twice what forward does."""
+    head = "    def loss(self, model, batch):\n"
+    if text.count(head) != 1:
+        raise ValueError("the example's task has no loss that could be padded")
+    padded = f"""    def loss(self, model, batch):
+        began = time.monotonic()
+        found = self._loss(model, batch)
+        if torch.is_grad_enabled():
+            time.sleep(max(0.0, {step_s} - 3 * (time.monotonic() - began)))
+        return found
+
+"""
+    text = text.replace(head, padded + head.replace("loss", "_loss"))
+    return text.replace("import sysconfig\n", "import sysconfig\nimport time\n", 1)
 
 
 def _toml(value: object) -> str:

@@ -59,7 +59,7 @@ async def call(where: str, seconds: float) -> None:
     """Measure again and again, until there is no more input."""
     told: dict[str, Any] = json.loads(where)
     place = BareWhereabouts(told["peer"], told["addresses"], bytes.fromhex(told["certificate"]), told["relays"])
-    ways = {"relay" if way.relay else "direct": way for way in ways_to(place)}
+    ways = {"relay" if way.relay else "direct": way for way in ways_to(place, None)}
     while line := await asyncio.to_thread(sys.stdin.readline):
         way = ways[line.strip()]
         found = {"rtt_ms": 1000 * await _rtt(way), "mbit": await _throughput(place, way, seconds)}

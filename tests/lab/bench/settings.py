@@ -40,6 +40,10 @@ class Trial:
     seed: int = 0
     windows: int = 256
     """Held-out ones."""
+    context: int = 128
+    """Bytes that the model looks back."""
+    step_ms: float = 0.0
+    """A step sleeps until so much is over, as if a faster machine had taken it; 0: it does not sleep."""
     lines: Lines = field(default_factory=Lines)
 
     @property
@@ -79,6 +83,10 @@ class Part:
     """Mbit/s of each member."""
     patience: float = 60.0
     """Seconds after which a step goes on without the others, if it can."""
+    hook: str = ""
+    """How DDP compresses gradients (`ddp.FP16`, `ddp.POWERSGD`); empty: not at all."""
+    server: str = ""
+    """Of a baseline that needs one: where it listens."""
 
     def write(self, path: Path) -> Path:
         """For `read`."""

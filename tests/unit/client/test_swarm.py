@@ -33,6 +33,10 @@ assert not any(name.startswith("axonp2p.client") for name in sys.modules)
 axonp2p.Swarm
 heavy = [name for name in sys.modules if name.split(".")[0] in ("torch", "safetensors", "numpy")]
 assert not heavy, heavy
+asked_for = ("axonp2p.table.dht.node", "axonp2p.client.hosted.hosts", "axonp2p.client.packages.resolving")
+asked_for += ("axonp2p.client.queries", "axonp2p.client.ledger.held_evidence", "kademlia.network")
+early = [name for name in asked_for if name in sys.modules]
+assert not early, early
 maps = open("/proc/self/maps").read()
 assert "libtorch" not in maps
 """

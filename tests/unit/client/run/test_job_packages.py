@@ -125,7 +125,7 @@ def test_a_client_without_torch_goes_by_what_axon_asks_of_peers(monkeypatch: pyt
     def missing(name: str) -> str:
         raise PackageNotFoundError(name)
 
-    monkeypatch.setattr("axonp2p.client.run.job_packages.version", missing)
+    monkeypatch.setattr("importlib.metadata.version", missing)
     found = _own()
     assert set(found) == {"torch", "numpy", "safetensors"}
     assert Version(found["torch"]) >= Version("2.13")
