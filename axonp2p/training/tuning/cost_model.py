@@ -24,13 +24,11 @@ from axonp2p.training.tuning.costs import (
 )
 from axonp2p.training.tuning.loss_table import loss_of
 
-OVERLAPPED, NOT_OVERLAPPED = 0.8, 0.2
+OVERLAPPED, NOT_OVERLAPPED = 0.8, 0.25
 """The part of a leg's computing time that an exchange may take, when the next leg goes on meanwhile and when not.
 
-The first is kept always; for the second, members whose own links are the reason that it takes longer send less.
+Then a round becomes longer by it. Members whose own links are the reason that it takes more send less.
 """
-MOST_WAITED = 0.25
-"""By which share of its computing time a round may become longer by exchanges, where less loss is to be had for it."""
 SHORT = 0.05
 """An exchange that takes no more of a leg is always waited for: then members begin their legs with the same weights."""
 FEW_VALUES = 4096
@@ -70,7 +68,7 @@ class Draft:
     @property
     def later(self) -> float:
         """The time in which a loss is reached, over that of dense training without lines; 1 for all in good time."""
-        return 1.0 if self.waited <= MOST_WAITED else (1 + self.waited) * (1 + SAMPLES_A_LOSS * self.loss)
+        return 1.0 if self.waited <= NOT_OVERLAPPED else (1 + self.waited) * (1 + SAMPLES_A_LOSS * self.loss)
 
     @property
     def rank(self) -> tuple[float, bool, float, float, int]:
@@ -83,7 +81,7 @@ class Draft:
             return False
         if best.later > 1:
             return self.later <= LEAST_TIME_GAIN * best.later
-        return self.waited <= LEAST_GAIN * MOST_WAITED and self.loss <= LEAST_GAIN * best.loss
+        return self.waited <= LEAST_GAIN * NOT_OVERLAPPED and self.loss <= LEAST_GAIN * best.loss
 
 
 @dataclass(frozen=True)

@@ -130,15 +130,15 @@ def test_legs_are_so_long_that_members_can_keep_their_ends_for_checks() -> None:
 
 
 def test_legs_are_longer_where_their_ends_take_long_to_be_committed_to() -> None:
-    slow = dict.fromkeys(range(4), 0.02)
-    known = facts(100, 100, 100, 100, step_s=0.02, steps=120)
+    slow = dict.fromkeys(range(4), 0.1)
+    known = facts(100, 100, 100, 100, step_s=0.3, steps=120)
     quick, kept = (choose(ExchangeOptions(), dataclasses.replace(known, mark_s=cost)) for cost in ({}, slow))
     assert kept.settings.exchange_every > quick.settings.exchange_every
 
 
 def test_a_slow_member_sends_its_large_values_only_and_owns_nothing() -> None:
-    quick = choose(ExchangeOptions(), facts(20, 20, 20, 20, step_s=0.05))
-    known = facts(20, 20, 20, 2, step_s=0.05)
+    quick = choose(ExchangeOptions(), facts(20, 20, 20, 20, step_s=0.25))
+    known = facts(20, 20, 20, 2, step_s=0.25)
     choice = choose(ExchangeOptions(), known)
     assert (choice.settings.exchange_every, choice.bits) == (quick.settings.exchange_every, quick.bits), (
         "the others lose nothing by it"
@@ -146,7 +146,7 @@ def test_a_slow_member_sends_its_large_values_only_and_owns_nothing() -> None:
     assert [choice.gather[rank].density for rank in range(3)] == [1, 1, 1]
     assert choice.gather[3].density in DENSITIES
     assert choice.shares[3] < 0.02 * sum(choice.shares.values())
-    assert seconds(choice, known) <= OVERLAPPED * choice.settings.exchange_every * 0.05
+    assert seconds(choice, known) <= OVERLAPPED * choice.settings.exchange_every * 0.25
 
 
 def test_where_all_are_slow_all_exchange_fewer_bytes_instead() -> None:

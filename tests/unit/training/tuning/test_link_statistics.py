@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import msgspec
 import pytest
 
+from axonp2p.training.exchange_options import ExchangeOptions
 from axonp2p.training.plan import TrainPlan
 from axonp2p.training.tuning.exchange_tuner import ExchangeChoice
 from axonp2p.training.tuning.link_statistics import Line, LinkStatistics
+from axonp2p.verification.claims import Mark
 from tests.unit.training.conversation import SECOND, round_done
 
 MBIT = 125_000.0
@@ -59,6 +62,29 @@ def test_the_time_of_a_step_is_learnt_from_reports() -> None:
         f"{choice.settings.exchange_every} local steps about {0.1 * choice.settings.exchange_every:.2g} s" in choice.why
     )
     assert choice.settings.patience < 60
+
+
+def test_a_step_is_timed_without_the_marks_of_its_leg_and_they_by_themselves() -> None:
+    plain, marked = measured(), measured()
+    mark = Mark(leg=0, step=0, name=bytes(32), size=16, sketch=bytes(256), memory=[])
+    for known, marks, more in ((plain, [], 0.0), (marked, [mark] * 4, 2.0)):
+        choose(known)
+        done = round_done(0, 0, SECOND, members=4, seconds=3.0 + more)
+        report = msgspec.structs.replace(done, marks=marks, mark_seconds=more)
+        known.round(dict.fromkeys(range(4), report))
+    told = "local steps about "
+    assert all(
+        f"{one.settings.exchange_every} {told}{0.3 * one.settings.exchange_every:.2g} s" in one.why
+        for one in (choose(plain)[0], choose(marked)[0])
+    )
+    assert choose(marked)[0].settings.exchange_every > choose(plain)[0].settings.exchange_every, "half a second a mark"
+
+
+def test_outer_momentum_comes_with_the_number_of_the_round_so_that_a_resumed_job_has_it_too() -> None:
+    plan = TrainPlan("job", "task.py", 4, 100, 40, batch=8, seed=1, options=ExchangeOptions(exchange_every=40))
+    known = LinkStatistics(plan, {})
+    told = [known.choose(MODEL, range(4), 0, [], round=round)[0].settings.outer_momentum for round in (0, 49, 50, 99)]
+    assert told == [0.0, 0.0, 0.9, 0.9]
 
 
 @pytest.mark.parametrize("thin", [False, True])
