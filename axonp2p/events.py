@@ -47,7 +47,10 @@ from axonp2p.kinds.map.events import CallsDone as CallsDone
 from axonp2p.kinds.map.events import ChunkCopied as ChunkCopied
 from axonp2p.kinds.map.events import ChunkCrashed as ChunkCrashed
 from axonp2p.kinds.map.events import ChunkDone as ChunkDone
+from axonp2p.kinds.map.events import OpinionAwaited as OpinionAwaited
+from axonp2p.kinds.map.events import PeerOutvoted as PeerOutvoted
 from axonp2p.kinds.map.events import PeerSetAside as PeerSetAside
+from axonp2p.kinds.map.events import ResultsDoubted as ResultsDoubted
 from axonp2p.kinds.run.events import CopyBegun as CopyBegun
 from axonp2p.kinds.run.events import CopyEnded as CopyEnded
 from axonp2p.kinds.run.events import CopyRetried as CopyRetried

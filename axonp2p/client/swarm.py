@@ -44,7 +44,7 @@ from axonp2p.client.storage.job_store import JobFolder, JobStore
 from axonp2p.client.storage.kept_bundle import kept_bundle, spec_of
 from axonp2p.client.storage.trust_book import TRUST_FILE, TrustBook
 from axonp2p.clock import SystemClock
-from axonp2p.errors import AlreadyRunning, PackagesWrong, Unreachable
+from axonp2p.errors import AlreadyRunning, JobFileWrong, PackagesWrong, Unreachable
 from axonp2p.hosting.messages import HostedWish
 from axonp2p.identity.key_file import load_or_create_key
 from axonp2p.identity.peer_id import PeerId
@@ -196,6 +196,8 @@ class Swarm:
         kept, record, spec = self._write_down(job, [*overrides, *keywords({"peers": peers, **settings})])
         means = self._get_means()
         try:
+            if spec.why_not_hosted:
+                raise JobFileWrong(f"the job cannot be hosted: {spec.why_not_hosted}", fix="submit it without --detach")
             bundle = kept_bundle(kept, record, spec)
             if spec.packages.wanted:
                 bundle = self._loop.call(with_plan(means, spec, kept, bundle))
@@ -457,6 +459,8 @@ class Swarm:
                 "the job was handed over without its packages, and a host runs no pip for a stranger",
                 fix="hand it over again with this version of Axon",
             )
+        if self._hosted_here and spec.why_not_hosted:
+            raise JobFileWrong(f"the job cannot be hosted: {spec.why_not_hosted}", fix="submit it without --detach")
         bundle = kept_bundle(folder, record, spec)
         feed = EventFeed()
         record = msgspec.structs.replace(record, named_trackers=self._named)

@@ -104,6 +104,11 @@ class JobSpec(msgspec.Struct, frozen=True, kw_only=True):
     need: NeedSpec = NeedSpec()
     packages: PackagesSpec = PackagesSpec()
 
+    @property
+    def why_not_hosted(self) -> str:
+        """Why a tracker cannot carry this job on; empty: it can."""
+        return ""
+
 
 def read_spec(folder: Path) -> JobSpec:
     """The job that `folder` describes. Raises `JobFileWrong`."""

@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import random
 from collections import Counter
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
@@ -27,7 +29,16 @@ from axonp2p.kinds.map.call_pay import PAY_EVERY_S, CallPay, place_of
 from axonp2p.kinds.map.calls.calls_store import CallsStore
 from axonp2p.kinds.map.calls.live_calls import LiveCalls
 from axonp2p.kinds.map.chunk_sending import ChunkSending
-from axonp2p.kinds.map.events import CallFailed, ChunkCopied, ChunkCrashed, ChunkDone, PeerSetAside
+from axonp2p.kinds.map.events import (
+    CallFailed,
+    ChunkCopied,
+    ChunkCrashed,
+    ChunkDone,
+    OpinionAwaited,
+    PeerOutvoted,
+    PeerSetAside,
+    ResultsDoubted,
+)
 from axonp2p.kinds.map.kept_end import RESULTS, finished_event, open_results
 from axonp2p.kinds.map.messages import (
     AtWork,
@@ -41,11 +52,15 @@ from axonp2p.kinds.map.messages import (
     ResultPart,
     ToWorkerMap,
 )
+from axonp2p.kinds.map.opinions.second_opinions import SecondOpinions, digest_of
 from axonp2p.kinds.map.peer_silence import PeerSilence
 from axonp2p.kinds.map.queue import ChunkQueue
 from axonp2p.kinds.map.queue_actions import (
+    Distrust,
     KeepCrash,
+    KeepOpinions,
     KeepResults,
+    KeepUndecided,
     QueueAction,
     QueuePlan,
     SetAside,
@@ -54,8 +69,9 @@ from axonp2p.kinds.map.queue_actions import (
 )
 from axonp2p.kinds.map.record import MapRecord
 from axonp2p.kinds.map.result_keeping import ResultKeeping
-from axonp2p.kinds.map.results_store import ItemResult, ResultsStore, WorkDone
+from axonp2p.kinds.map.results_store import ItemOpinion, ItemResult, ResultsStore, WorkDone
 from axonp2p.kinds.map.section import MapJob, preparation_of
+from axonp2p.plain_text import plural
 from axonp2p.verification.signed_frames import SignedFrame
 from axonp2p.wire.codec import decode
 from axonp2p.wire.frame import HEADER_LIMIT, pack_frame, split_frame
@@ -74,7 +90,8 @@ _Fact = tuple[int, _Word | OwnersMessage | str] | BaseException | None
 class MapDriver:
     """`client.run.driver.Driver`, and the crew's `WorkListener`."""
 
-    def __init__(self, context: JobContext) -> None:
+    def __init__(self, context: JobContext, chance: Callable[[], float] | None = None) -> None:
+        """By `chance` it is drawn what is made twice; it is the system's own otherwise."""
         assert isinstance(context.spec, MapJob)
         self._context = context
         self._need, self._section = context.spec.need, context.spec.map
@@ -88,6 +105,14 @@ class MapDriver:
         store = ResultsStore(self._journal.folder.path / RESULTS)
         self._keeping = ResultKeeping(self._journal, store, self._pay, self._live, self._inbox.put_nowait)
         self._store = store
+        self._opinions = SecondOpinions(
+            self._section,
+            self._journal,
+            store,
+            context.means.trust,
+            chance or random.SystemRandom().random,
+            self._keeping.finished,
+        )
         self._waiting: Counter[int] = Counter()
         self._arriving: dict[int, ArrivingResults] = {}
         self._silence = PeerSilence()
@@ -98,6 +123,12 @@ class MapDriver:
         self._since: dict[tuple[int, int], float] = {}
         """When the results of a chunk, by rank and number, came last; or when it was sent."""
         self._came: ArrivedResults | None = None
+        self._groups: list[int] = []
+        """To which opinions of their items those results are equal that came last."""
+        self._came_seconds = 0.0
+        """How long the calls took whose results came last."""
+        self._fails_at: float | None = None
+        """When the job fails because nobody is there who could give another opinion."""
         self._unwanted: set[int] = set()
         """Items that the program cancelled and that are not in the queue yet."""
         self._told_failed = self._copied = 0
@@ -109,6 +140,8 @@ class MapDriver:
         """`Driver`."""
         found = open_results(self._journal, self._store, self._pay, book, self._clock.now())
         record, section = self._record, self._section
+        self._opinions.open()
+        outvoted = self._store.outvoted()
         self._store.close()
         sizes = None
         if section.calls:
@@ -124,6 +157,9 @@ class MapDriver:
             weigh=(lambda item: 0) if sizes is None else sizes.__getitem__,
             group=self._live.groups.__getitem__ if self._live else lambda item: 0,
             closed=self._live is None,
+            quorum=self._quorum_of,
+            opinions=self._opinions.for_queue(),
+            outvoted=outvoted,
         )
         self._queue = ChunkQueue(plan)
         self._sending = ChunkSending(self._calls, self._live, self._not_sent)
@@ -183,8 +219,24 @@ class MapDriver:
                     self._begun = True
                     if not self._pausing:
                         await self._carry_out(self._queue.begin(self._clock.monotonic()))
+                self._look_for_voices()
                 await self._hear(begin_by)
         return True
+
+    def _look_for_voices(self) -> None:
+        """Wait for replacements where nobody is left who could give another opinion, and fail after that."""
+        if not (self._begun and self._queue.lacks_voices and self._inbox.empty() and self._keeping.idle):
+            self._fails_at = None
+            return
+        now = self._clock.monotonic()
+        self._fails_at = self._fails_at or now + self._need.wait
+        if now >= self._fails_at:
+            waits = plural(self._queue.opinions_awaited, "result")
+            raise JobFailed(
+                f"{waits} wait for the opinion of another peer, and there is none",
+                cause=f"those that are there have given theirs: {', '.join(sorted(map(self._name, self._there)))}",
+                fix=f"axon resume {self._record.id}, once there are more peers",
+            )
 
     # --- `WorkListener` ---
 
@@ -256,6 +308,7 @@ class MapDriver:
             self._queue.next_deadline(),
             self._silence.next_deadline(self._expected),
             None if self._begun else begin_by,
+            self._fails_at,
         ]
         seconds = min(moment for moment in until if moment is not None) - now
         fact: _Fact = None
@@ -284,7 +337,7 @@ class MapDriver:
                 return await self._gone(rank, reason, now)
             case (rank, AtWork() | ChunkBegun() | ChunkOver() | BlobsLacking() | ArrivedResults() as word):
                 self._waiting[rank] -= 1
-                return self._word(rank, word, now) if rank in self._there else []
+                return await self._word(rank, word, now) if rank in self._there else []
             case (rank, _) if rank not in self._there:
                 return []
             case (rank, WorkerPaused(reason=reason)):
@@ -315,17 +368,19 @@ class MapDriver:
         known = sorted(item for item in self._unwanted if item < self._queue.items)
         self._unwanted.difference_update(known)
         if dropped := [ItemResult(item, "cancelled", b"", "") for item in known if self._queue.drop(item)]:
-            self._keeping.put(dropped, [None] * len(dropped), None, ())
+            self._keeping.put(dropped, [None] * len(dropped))
         if self._live.complete and self._live.stored == self._queue.items:
             actions += self._queue.close(now)
         return actions
 
-    def _word(self, rank: int, word: _Word, now: float) -> list[QueueAction]:
+    async def _word(self, rank: int, word: _Word, now: float) -> list[QueueAction]:
         actions = self._queue.answers(rank, now)
         match word:
             case AtWork() if rank not in self._reported:
                 self._reported.add(rank)
-                actions += self._queue.joined(rank, min(word.cores, self._need.cores), now, word.chunks)
+                actions += self._queue.joined(
+                    rank, min(word.cores, self._need.cores), now, word.chunks, peer=self._key(rank)
+                )
             case AtWork():
                 pass
             case ChunkBegun(chunk=chunk):
@@ -339,18 +394,24 @@ class MapDriver:
             case ChunkOver():
                 actions += self._chunk_over(rank, word, now)
             case ArrivedResults():
-                actions += self._results(rank, word, now)
+                actions += await self._results(rank, word, now)
         return actions
 
-    def _results(self, rank: int, came: ArrivedResults, now: float) -> list[QueueAction]:
+    async def _results(self, rank: int, came: ArrivedResults, now: float) -> list[QueueAction]:
         awaited = self._queue.awaited(rank, came.chunk)
         if not awaited or awaited[0] != came.first:
             return []  # of a chunk that is over, or said to an earlier life of the client
         if len(came.outcomes) > len(awaited):
             self._inbox.put_nowait((rank, "it has more results than calls"))
             return []
+        self._groups = await self._opinions.groups(awaited[: len(came.outcomes)], came.outcomes, came.values)
+        since = self._since.get((rank, came.chunk))
+        # One that an earlier life gave out has been at it for nobody knows how long, but not for longer than the job.
+        age = max(0.0, self._clock.now() - self._record.created)
+        self._came_seconds = min(came.cpu_seconds, age) if since is None else max(0.0, now - since)
+        self._since[rank, came.chunk] = now
         self._came = came
-        return self._queue.results(rank, came.chunk, [one.raised for one in came.outcomes], now)
+        return self._queue.results(rank, came.chunk, [one.raised for one in came.outcomes], now, self._groups)
 
     def _chunk_over(self, rank: int, over: ChunkOver, now: float) -> list[QueueAction]:
         self._since.pop((rank, over.chunk), None)
@@ -395,12 +456,42 @@ class MapDriver:
                 case KeepCrash(rank=rank, item=item, reason=reason):
                     error = TaskError("Crashed", f"its process ended each time: {reason}")
                     value = pack_error(error.kind, error.reason)
-                    result = ItemResult(item, "error", value, self._name(rank))
-                    self._keeping.put([result], [error], None, self._failures([result], [error]))
+                    self._opinions.drop(item)
+                    self._keep_error(error, ItemResult(item, "error", value, self._name(rank), agreed=0))
+                case KeepOpinions():
+                    self._keep_opinions(action)
+                case KeepUndecided(rank=rank, item=item, peers=peers):
+                    self._keep_error(*self._opinions.undecided(item, peers, self._name(rank)))
+                case Distrust():
+                    await self._distrust(action)
                 case SetAside(rank=rank, items=items):
-                    self._journal.tell(PeerSetAside(peer=self._name(rank), items=list(items[:16])))
-                    reason = f"it failed in calls that others could do: items {', '.join(map(str, items[:16]))}"
-                    self._inbox.put_nowait((rank, reason))
+                    reason = "its results differed from those of others"
+                    if items:
+                        reason = f"it failed in calls that others could do: items {', '.join(map(str, items[:16]))}"
+                    self._set_aside(rank, items, reason)
+
+    def _set_aside(self, rank: int, items: Sequence[int], reason: str) -> None:
+        self._journal.tell(PeerSetAside(peer=self._name(rank), items=list(items[:16]), reason=reason[:_PLAIN]))
+        self._inbox.put_nowait((rank, reason))
+
+    async def _distrust(self, action: Distrust) -> None:
+        """A peer lost against several: nothing is believed that it alone has said."""
+        name = self._opinions.distrust(action.peer)
+        await self._keeping.finished()
+        # What the program was given it cannot give back.
+        again = self._live is None
+        found = await asyncio.to_thread(partial(self._store.distrust, action.peer, name, again=again))
+        if action.rank is not None:
+            reason = f"its results differ from those of {plural(action.others, 'other')}"
+            self._set_aside(action.rank, [action.item], reason)
+        if not found:
+            return
+        items = [item for item, _ in found]
+        back, taken = (len(items), 0) if again else (0, len(items))
+        self._journal.tell(ResultsDoubted(peer=name, again=back, taken=taken, items=items[:16]))
+        if again:
+            self._keeping.took_back([outcome for _, outcome in found])
+            await self._carry_out(self._queue.reopen(items, self._clock.monotonic()))
 
     def _not_sent(self, rank: int, error: AxonError) -> None:
         """A peer cannot have a blob: a fault of this disk ends the job, all else the peer's part in it."""
@@ -425,27 +516,75 @@ class MapDriver:
             self._journal.tell(copied)
 
     def _keep(self, action: KeepResults) -> None:
-        came, rank, chunk = self._came, action.rank, action.chunk
+        came, rank = self._came, action.rank
         assert came is not None
-        now, peer = self._clock.monotonic(), self._name(rank)
-        since = self._since.get((rank, chunk))
-        # One that an earlier life gave out has been at it for nobody knows how long, but not for longer than the job.
-        age = max(0.0, self._clock.now() - self._record.created)
-        seconds = min(came.cpu_seconds, age) if since is None else max(0.0, now - since)
-        self._since[rank, chunk] = now
-        results, values = [], []
+        peer = self._name(rank)
+        results, values, work = [], [], list[WorkDone]()
+        outvoted: dict[tuple[str, ...], list[tuple[str, int]]] = {}
+        alone = 0
         for place, item in zip(action.places, action.items, strict=True):
             outcome = came.outcomes[place]
-            results.append(ItemResult(item, "error" if outcome.raised else "value", outcome.value, peer))
+            verdict = action.verdicts.get(item)
+            agreed = len(verdict.agreed) if verdict else 1
+            results.append(ItemResult(item, "error" if outcome.raised else "value", outcome.value, peer, agreed))
             values.append(came.values[place])
-        # Of calls that another peer was sooner with, nothing is paid.
-        cpu_seconds = min(came.cpu_seconds, self._need.cores * seconds) * len(results) / len(came.outcomes)
-        lease = self._settlement.crew.leases[rank]
-        work = WorkDone(
-            self._place(rank), action.items[-1], flops_of(cpu_seconds, lease.row.capability), round(1000 * seconds)
-        )
-        chunk_done = partial(_chunk_done, chunk, peer, results, seconds, self._queue.items)
-        self._keeping.put(results, values, work, [*self._failures(results, values), chunk_done])
+            if verdict is None:
+                alone += 1
+                continue
+            settled = self._opinions.settle(item, verdict, self._opinion_of(rank, place, item, agreed))
+            work += settled.work
+            if settled.outvoted:
+                outvoted.setdefault(tuple(settled.agreed), []).extend((one, item) for one in settled.outvoted)
+        if alone:
+            flops, milliseconds = self._share(rank, alone)
+            work.append(WorkDone(self._place(rank), action.items[-1], flops, milliseconds))
+        events: list[Any] = list(self._failures(results, values))
+        for others, lost in outvoted.items():
+            for name, calls in Counter(one for one, _ in lost).items():
+                first = next(item for one, item in lost if one == name)
+                told = PeerOutvoted(peer=name, others=list(others), calls=calls, first=first)
+                events.append(lambda done, failed, told=told: told)
+        events.append(
+            partial(
+                _chunk_done, action.chunk, peer, results, self._came_seconds, self._queue.items,
+                self._queue.opinions_awaited,
+            )
+        )  # fmt: skip
+        self._keeping.put(results, values, work, events)
+
+    def _keep_opinions(self, action: KeepOpinions) -> None:
+        rank, places = action.rank, action.places
+        opinions = [
+            self._opinion_of(rank, place, item, action.needed) for place, item in zip(places, action.items, strict=True)
+        ]
+        self._opinions.keep(opinions)
+        told = OpinionAwaited(
+            peer=self._name(rank), calls=len(opinions), first=action.items[0], needed=action.needed,
+            awaited=self._queue.opinions_awaited,
+        )  # fmt: skip
+        self._keeping.put([], [], events=[lambda done, failed: told], opinions=opinions)
+
+    def _keep_error(self, error: TaskError, result: ItemResult) -> None:
+        """A result that is no peer's."""
+        self._keeping.put([result], [error], events=self._failures([result], [error]))
+
+    def _opinion_of(self, rank: int, place: int, item: int, needed: int) -> ItemOpinion:
+        assert self._came is not None
+        outcome, value = self._came.outcomes[place], self._came.values[place]
+        flops, milliseconds = self._share(rank, 1)
+        return ItemOpinion(
+            item, self._key(rank), self._name(rank), self._place(rank), self._came.chunk, self._groups[place], needed,
+            "error" if outcome.raised else "value", outcome.value, digest_of(outcome, value), flops, milliseconds,
+        )  # fmt: skip
+
+    def _share(self, rank: int, calls: int) -> tuple[int, int]:
+        """Operations and milliseconds of so many of the calls whose results came last: others are not paid."""
+        came = self._came
+        assert came is not None
+        share = calls / len(came.outcomes)
+        cpu_seconds = min(came.cpu_seconds, self._need.cores * self._came_seconds) * share
+        capability = self._settlement.crew.leases[rank].row.capability
+        return flops_of(cpu_seconds, capability), round(1000 * self._came_seconds * share)
 
     def _failures(self, results: list[ItemResult], values: list[Any]) -> list[Any]:
         found = []
@@ -524,6 +663,13 @@ class MapDriver:
         lease = self._settlement.crew.leases[rank]
         return place_of(lease.promise.uuid, lease.row.peer)
 
+    def _key(self, rank: int) -> str:
+        key: str = self._settlement.crew.leases[rank].row.peer
+        return key
+
+    def _quorum_of(self, rank: int) -> int:
+        return self._opinions.quorum_of(self._key(rank), self._queue.other_peers(rank))
+
     def _tell(self, rank: int, message: ToWorkerMap) -> None:
         self._settlement.crew.tell(rank, pack_frame(message))
 
@@ -537,12 +683,12 @@ _PLAIN = 256
 
 
 def _chunk_done(
-    chunk: int, peer: str, came: list[ItemResult], seconds: float, items: int, done: int, failed: int
+    chunk: int, peer: str, came: list[ItemResult], seconds: float, items: int, awaited: int, done: int, failed: int
 ) -> ChunkDone:
     errors = sum(one.outcome == "error" for one in came)
     return ChunkDone(
         chunk=chunk, peer=peer, calls=len(came), first=came[0].item, seconds=seconds, done=done, items=items,
-        failed=failed, errors=errors,
+        failed=failed, errors=errors, awaited=awaited,
     )  # fmt: skip
 
 

@@ -32,6 +32,47 @@ class ChunkDone(Event, frozen=True):
     """How many of `done` are errors."""
     errors: Annotated[int, msgspec.Meta(ge=0, le=MOST_CALLS)] = 0
     """How many of its own results are."""
+    awaited: Count = 0
+    """How many items wait for another opinion."""
+
+
+class OpinionAwaited(Event, frozen=True):
+    """Results of a peer do not count yet: another peer makes the same calls, and must find the same."""
+
+    peer: PlainText
+    """Whose results they are."""
+    calls: Annotated[int, msgspec.Meta(ge=0, le=MOST_CALLS)]
+    """How many."""
+    first: Count
+    """The item of the first of them."""
+    needed: Count
+    """How many peers must find the same of each."""
+    awaited: Count
+    """How many items of the job wait for another opinion now."""
+
+
+class PeerOutvoted(Event, frozen=True):
+    """Several peers found the same, and this one something else: it is not paid for that."""
+
+    peer: PlainText
+    others: Annotated[list[PlainText], msgspec.Meta(max_length=16)]
+    """Those that agree."""
+    calls: Annotated[int, msgspec.Meta(ge=0, le=MOST_CALLS)]
+    """Of how many calls."""
+    first: Count
+    """The item of the first of them."""
+
+
+class ResultsDoubted(Event, frozen=True):
+    """Results that nobody but a peer that was outvoted gave."""
+
+    peer: PlainText
+    again: Count
+    """So many count no more: other peers make these calls."""
+    taken: Count = 0
+    """So many the program had already: they may be wrong."""
+    items: Annotated[list[Count], msgspec.Meta(max_length=16)] = []
+    """The first of either."""
 
 
 class ChunkCopied(Event, frozen=True):
@@ -73,11 +114,13 @@ class CallFailed(Event, frozen=True):
 
 
 class PeerSetAside(Event, frozen=True):
-    """A peer gets no more calls: it failed in those that others could do."""
+    """A peer gets no more calls of this job: it failed in those that others could do, or others found other results."""
 
     peer: PlainText
     items: Annotated[list[Count], msgspec.Meta(max_length=16)]
-    """Those of its chunks in which it failed."""
+    """Those in which it was seen."""
+    reason: PlainText = ""
+    """Why."""
 
 
 class CallsDone(Event, frozen=True):
@@ -97,6 +140,16 @@ class CallsDone(Event, frozen=True):
     """Chunks of this life that were begun twice."""
 
 
-MapEvent = ChunkDone | ChunkCopied | ChunkCrashed | CallFailed | PeerSetAside | CallsDone
+MapEvent = (
+    ChunkDone
+    | OpinionAwaited
+    | PeerOutvoted
+    | ResultsDoubted
+    | ChunkCopied
+    | ChunkCrashed
+    | CallFailed
+    | PeerSetAside
+    | CallsDone
+)
 
 ready_to_decode(MapEvent)

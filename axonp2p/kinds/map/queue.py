@@ -11,6 +11,8 @@ An item is in one of these places:
        +-------------+                                           |
                      +---- its function raised and no retry is left, or its process crashed too often
 
+An item that needs the same result of several peers waits again after each, for one that has not made its call yet.
+
 Lost peers, pauses and chunks that are taken back cost a call nothing.
 """
 
@@ -24,10 +26,14 @@ from axonp2p.client.run.standing_still import Durations, stands_still_from
 from axonp2p.errors import PeerMisbehaved
 from axonp2p.kinds.map.chunk_sizes import ChunkSizes
 from axonp2p.kinds.map.messages import MOST_CALLS, HeldChunk
+from axonp2p.kinds.map.opinions.quorum import Accepted, Opinion, Undecided, verdict
 from axonp2p.kinds.map.queue_actions import (
     CRASHES,
+    Distrust,
     KeepCrash,
+    KeepOpinions,
     KeepResults,
+    KeepUndecided,
     LiveChunk,
     QueueAction,
     QueuePlan,
@@ -43,6 +49,10 @@ MOST_CHUNK_BYTES = 512 * 1024
 """What the calls of a chunk may take of its message; one call may take more."""
 FAULTS = 2
 """In so many chunks a peer may fail that others could do."""
+MOST_AWAITED = 4096
+"""Items that wait for another opinion; while there are more, no new ones are begun."""
+CLEAR = 2
+"""So many who agree show that one who found another thing is wrong."""
 
 
 class ChunkQueue:
@@ -69,6 +79,15 @@ class ChunkQueue:
         """Of items that were not done in spite of it: the ranks where they failed, and in which chunk."""
         self._faults: dict[int, dict[int, int]] = {}
         """By rank: chunks in which it failed, each with an item that another peer did."""
+        self._opinions: dict[int, tuple[int, list[Opinion]]] = {}
+        """Of items without a result for which one opinion was not enough: how many must be equal, and those so far."""
+        self._peers: dict[int, str] = {}
+        """Who is at each rank: the same peer may come back at another one."""
+        self._outvoted = set(plan.outvoted)
+        for item, opinions in plan.opinions.items():
+            if self._items.is_known(item) and not self._items.is_done(item):
+                self._opinions[item] = opinions
+                self._items.put_back(item)
         self._sizes = ChunkSizes(plan.chunk)
         self._durations = Durations()
         self._held = True
@@ -96,11 +115,18 @@ class ChunkQueue:
         """Nobody wants its result any more; false where a peer has it, it is done, or there is none."""
         return self._items.is_known(item) and not self._items.is_live(item) and self._items.finish(item)
 
-    def joined(self, rank: int, cores: int, now: float, has: Iterable[HeldChunk] = ()) -> list[QueueAction]:
+    def joined(
+        self, rank: int, cores: int, now: float, has: Iterable[HeldChunk] = (), *, peer: str = ""
+    ) -> list[QueueAction]:
         """A peer is there; `has`: the chunks that an earlier life of the client gave it."""
         self._forget(rank)
+        self._peers[rank] = peer or str(rank)
         self._cores[rank] = min(max(1, cores), MOST_CORES)
         self._at[rank] = {}
+        if self._peers[rank] in self._outvoted:
+            self._aside.add(rank)
+            self._actions.append(SetAside(rank, ()))
+            return self._go_on(now)
         for held in has:
             self._take_over(rank, held, now)
         return self._go_on(now)
@@ -156,9 +182,12 @@ class ChunkQueue:
         chunk = self._at.get(rank, {}).get(number)
         return chunk.left if chunk is not None else ()
 
-    def results(self, rank: int, number: int, raised: Sequence[bool], now: float) -> list[QueueAction]:
+    def results(
+        self, rank: int, number: int, raised: Sequence[bool], now: float, groups: Sequence[int] = ()
+    ) -> list[QueueAction]:
         """The next results of a chunk: for each whether its function raised an exception.
 
+        `groups`: for each which of the earlier opinions of its item it is equal to, as these are numbered there.
         Raises `PeerMisbehaved` for more than `awaited`.
         """
         chunk = self._at.get(rank, {}).get(number)
@@ -166,21 +195,51 @@ class ChunkQueue:
             raise PeerMisbehaved("it has results that nobody waits for")
         items = chunk.left[: len(raised)]
         chunk.came += len(items)
+        if self._peers[rank] in self._outvoted:
+            self._items.release(items)
+            return self._go_on(now)
+        chunk.quorum = chunk.quorum or self._plan.quorum(rank)
         kept: list[tuple[int, int]] = []
+        waits: dict[int, list[tuple[int, int]]] = {}
+        verdicts: dict[int, Accepted] = {}
         for place, (item, error) in enumerate(zip(items, raised, strict=True)):
-            if self._items.is_done(item):
+            if self._items.is_done(item) or self.has_opinion(rank, item):
                 continue
             if error:
                 self._raised[item] += 1
                 if self._raised[item] <= self._plan.retries:
                     self._failed_at.setdefault(item, {})[rank] = number
                     continue
-            self._finish(item, rank, good=not error)
-            kept.append((place, item))
+            needed, opinions = self._opinions.get(item, (chunk.quorum, []))
+            opinions.append(Opinion(self._peers[rank], groups[place] if groups else 0))
+            match verdict(opinions, needed):
+                case Accepted() as accepted:
+                    if len(opinions) > 1:
+                        verdicts[item] = accepted
+                    self._finish(item, rank, good=not error)
+                    kept.append((place, item))
+                case Undecided(peers):
+                    self._finish(item, rank, good=False)
+                    self._actions.append(KeepUndecided(rank, item, peers))
+                case _:
+                    self._opinions[item] = (needed, opinions)
+                    waits.setdefault(needed, []).append((place, item))
         self._items.release(items)
+        for needed, waiting in waits.items():
+            places, undone = zip(*waiting, strict=True)
+            self._actions.append(KeepOpinions(rank, number, places, undone, needed))
         if kept:
             places, done = zip(*kept, strict=True)
-            self._actions.append(KeepResults(rank, number, places, done))
+            self._actions.append(KeepResults(rank, number, places, done, verdicts))
+        for item, accepted in verdicts.items():
+            self._judge(item, accepted)
+        return self._go_on(now)
+
+    def reopen(self, items: Iterable[int], now: float) -> list[QueueAction]:
+        """The results of these do not count any more."""
+        for item in items:
+            if self._items.is_done(item):
+                self._items.reopen(item)
         return self._go_on(now)
 
     def over(self, rank: int, number: int, now: float, *, seconds: float = 0.0, crashed: str = "") -> list[QueueAction]:
@@ -210,6 +269,25 @@ class ChunkQueue:
         return self._go_on(now)
 
     # --- what may be asked ---
+
+    def has_opinion(self, rank: int, item: int) -> bool:
+        """Whether the peer there has given its opinion of an item that waits for others."""
+        return any(one.peer == self._peers[rank] for one in self._opinions.get(item, (0, []))[1])
+
+    @property
+    def opinions_awaited(self) -> int:
+        """Items that wait for another opinion."""
+        return len(self._opinions)
+
+    @property
+    def lacks_voices(self) -> bool:
+        """Whether nothing can go on until another peer comes: all that are there have given their opinion."""
+        stuck = not self._held and not self._chunks and self._items.waiting > 0 and bool(self._opinions)
+        return stuck and not self._paused and not self._silent
+
+    def other_peers(self, rank: int) -> int:
+        """Peers that may be asked for another opinion."""
+        return len({self._peers[one] for one in self._cores if one not in self._aside} - {self._peers[rank]})
 
     @property
     def over_all(self) -> bool:
@@ -249,6 +327,7 @@ class ChunkQueue:
         self._items.finish(item)
         self._raised.pop(item, None)
         self._crashed.pop(item, None)
+        self._opinions.pop(item, None)
         for failed, number in self._failed_at.pop(item, {}).items():
             if good and failed != rank:
                 self._fault(failed, number, item)
@@ -261,6 +340,22 @@ class ChunkQueue:
         if len(faults) >= FAULTS:
             self._aside.add(rank)
             self._actions.append(SetAside(rank, tuple(sorted(faults.values()))))
+
+    def _judge(self, item: int, accepted: Accepted) -> None:
+        """Peers that were outvoted by several get no more, and what they alone said is forgotten."""
+        if len(accepted.agreed) < CLEAR:
+            return
+        for peer in accepted.outvoted:
+            if peer in self._outvoted:
+                continue
+            self._outvoted.add(peer)
+            for waiting, (needed, opinions) in list(self._opinions.items()):
+                if any(one.peer == peer for one in opinions):
+                    self._opinions[waiting] = (needed, [one for one in opinions if one.peer != peer])
+            rank = next((rank for rank, one in self._peers.items() if one == peer), None)
+            if rank is not None:
+                self._aside.add(rank)
+            self._actions.append(Distrust(peer, rank, len(accepted.agreed), item))
 
     def _crash(self, chunk: LiveChunk, reason: str) -> None:
         item = chunk.left[0]
@@ -310,7 +405,7 @@ class ChunkQueue:
         def fits(item: int) -> bool:
             nonlocal group, most, left
             failed = self._failed_at.get(item, {})
-            if rank in failed and any(other not in failed for other in others):
+            if self.has_opinion(rank, item) or (rank in failed and any(other not in failed for other in others)):
                 return False
             left -= self._plan.weigh(item)
             if group is None:
@@ -322,7 +417,7 @@ class ChunkQueue:
                 most -= 1
             return True
 
-        return self._items.take(MOST_CALLS, fits)
+        return self._items.take(MOST_CALLS, fits, new=len(self._opinions) < MOST_AWAITED)
 
     def _take_back(self) -> None:
         """Chunks that wait behind others, for cores that have nothing."""
@@ -347,7 +442,9 @@ class ChunkQueue:
             able = [
                 rank
                 for rank in self._able()
-                if rank != slow.rank and self._idle(rank) and not any(rank in self._failed_at.get(i, {}) for i in left)
+                if rank != slow.rank
+                and self._idle(rank)
+                and not any(rank in self._failed_at.get(i, {}) or self.has_opinion(rank, i) for i in left)
             ]
             if left and able:
                 self._start(min(able, key=lambda one: (self._load(one), one)), left, copy_of=slow.rank)
@@ -399,7 +496,8 @@ class ChunkQueue:
 
     @property
     def _may_copy(self) -> bool:
-        return not self._held and not self._items.waiting and any(self._idle(rank) for rank in self._able())
+        # Whoever is idle now found nothing to take.
+        return not self._held and any(self._idle(rank) for rank in self._able())
 
     def _is_alone(self, chunk: LiveChunk) -> bool:
         """Whether no other chunk has its calls. One that was copied shares the first that is left."""
@@ -430,6 +528,7 @@ class ChunkQueue:
             del self._chunks[chunk.number]
             self._items.release(chunk.left)
         self._cores.pop(rank, None)
+        self._peers.pop(rank, None)
         self._paused.pop(rank, None)
         self._faults.pop(rank, None)
         for places in (self._leaving, self._silent, self._aside):
@@ -442,7 +541,10 @@ class ChunkQueue:
         if held.chunk in self._chunks:
             return
         good = all(
-            self._items.is_known(item) and not self._items.is_done(item) and not self._items.is_live(item)
+            self._items.is_known(item)
+            and not self._items.is_done(item)
+            and not self._items.is_live(item)
+            and not self.has_opinion(rank, item)
             for item in held.items
         ) and len(set(held.items)) == len(held.items)
         chunk = LiveChunk(held.chunk, rank, tuple(held.items) if good else (), begun=now if held.begun else None)

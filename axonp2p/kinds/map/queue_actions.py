@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
+
+from axonp2p.kinds.map.opinions.quorum import Accepted, Opinion
 
 CRASHES = 4
 """So often the process of a call may end under it, at whichever peers, before its result is that it crashed."""
@@ -27,6 +29,12 @@ class QueuePlan:
     """Calls of one group take about as long: a chunk has calls of one."""
     closed: bool = True
     """Whether no calls are added any more."""
+    quorum: Callable[[int], int] = field(default=lambda rank: 1)
+    """How many equal results a chunk needs, asked once the first one of that rank is here."""
+    opinions: Mapping[int, tuple[int, list[Opinion]]] = field(default_factory=dict)
+    """Of items that an earlier life left undecided: how many must be equal, and what was found."""
+    outvoted: Collection[str] = ()
+    """Peers that get no calls: others agreed that their results are wrong."""
 
 
 @dataclass(frozen=True)
@@ -57,6 +65,41 @@ class KeepResults:
     chunk: int
     places: tuple[int, ...]
     items: tuple[int, ...]
+    verdicts: Mapping[int, Accepted] = field(default_factory=dict)
+    """Of those for which more than one peer was asked."""
+
+
+@dataclass(frozen=True)
+class KeepOpinions:
+    """These results wait until other peers have given theirs, by their place among those that came with them."""
+
+    rank: int
+    chunk: int
+    places: tuple[int, ...]
+    items: tuple[int, ...]
+    needed: int
+    """So many must be equal."""
+
+
+@dataclass(frozen=True)
+class KeepUndecided:
+    """The result of this item is that too many peers found too many things."""
+
+    rank: int
+    item: int
+    peers: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Distrust:
+    """Others agreed that this peer's results are wrong: what it alone vouched for is not believed."""
+
+    peer: str
+    rank: int | None
+    """Where it is there."""
+    others: int
+    item: int
+    """The first in which it was outvoted."""
 
 
 @dataclass(frozen=True)
@@ -70,13 +113,13 @@ class KeepCrash:
 
 @dataclass(frozen=True)
 class SetAside:
-    """This peer failed in calls that others could do: it gets no more."""
+    """This peer gets no more calls: it failed in these, which others could do; none: it was outvoted earlier."""
 
     rank: int
     items: tuple[int, ...]
 
 
-QueueAction = StartChunk | StopChunk | KeepResults | KeepCrash | SetAside
+QueueAction = StartChunk | StopChunk | KeepResults | KeepOpinions | KeepUndecided | Distrust | KeepCrash | SetAside
 
 
 @dataclass
@@ -92,6 +135,8 @@ class LiveChunk:
     stopped: bool = False
     """Whether it was told to end."""
     asked_back: bool = False
+    quorum: int = 0
+    """How many equal results its calls need; 0: nothing has come of it yet."""
 
     @property
     def left(self) -> tuple[int, ...]:

@@ -14,7 +14,7 @@ from axonp2p.client.events.event import Event
 from axonp2p.client.storage.job_journal import JobJournal
 from axonp2p.kinds.map.call_pay import CallPay
 from axonp2p.kinds.map.calls.live_calls import LiveCalls
-from axonp2p.kinds.map.results_store import ItemResult, ResultsStore, WorkDone
+from axonp2p.kinds.map.results_store import ItemOpinion, ItemResult, ResultsStore, WorkDone
 from axonp2p.supervision import cancel_and_wait
 
 MOST_WAITING = 64 * 2**20
@@ -30,6 +30,7 @@ class _Batch:
     work: list[WorkDone] = field(default_factory=list)
     events: list[Callable[[int, int], Event]] = field(default_factory=list)
     """Each is made of how many items are done, and how many of those failed."""
+    opinions: list[ItemOpinion] = field(default_factory=list)
     size: int = 0
 
 
@@ -69,22 +70,29 @@ class ResultKeeping:
         self,
         results: Sequence[ItemResult],
         values: Sequence[Any],
-        work: WorkDone | None,
-        events: Sequence[Callable[[int, int], Event]],
+        work: Sequence[WorkDone] = (),
+        events: Sequence[Callable[[int, int], Event]] = (),
+        opinions: Sequence[ItemOpinion] = (),
     ) -> None:
-        """These count once they are on the disk."""
+        """These count once they are on the disk; opinions do not count, but are there for the next life too."""
         batch = self._batch
         batch.results += results
         batch.values += zip((one.item for one in results), values, strict=True)
-        batch.work += [work] if work else []
+        batch.work += work
         batch.events += events
-        batch.size += sum(len(one.value) + 64 for one in results)
+        batch.opinions += opinions
+        batch.size += sum(len(one.value) + 64 for one in (*results, *opinions))
         self._changed.set()
 
     @property
     def idle(self) -> bool:
         """Whether all is on the disk."""
-        return not self._writing and not self._batch.results
+        return not self._writing and not self._batch.results and not self._batch.opinions
+
+    def took_back(self, outcomes: Sequence[str]) -> None:
+        """Results with these outcomes are on the disk no more."""
+        self.done -= len(outcomes)
+        self.failed -= outcomes.count("error")
 
     async def room(self) -> None:
         """Wait while too much waits for the disk."""
@@ -110,7 +118,7 @@ class ResultKeeping:
             self._changed.clear()
             batch, self._batch = self._batch, _Batch()
             self._writing = True
-            await asyncio.to_thread(self._store.keep, batch.results, batch.work)
+            await asyncio.to_thread(self._store.keep, batch.results, batch.work, batch.opinions)
             self._count(batch)
             self._writing = False
             self._written.set()

@@ -2,8 +2,9 @@
 
 WAL with synchronous=FULL: what `keep` has returned from survives a power cut. The item's number is the primary key, so
 nothing can give an item a second result. Work adds up by peer and reservation and is never taken off: what is paid is
-in job.json, in the same change that numbers the receipts, so no crash pays twice or forgets. Everything here blocks;
-one thread at a time.
+in job.json, in the same change that numbers the receipts, so no crash pays twice or forgets. Results that wait until
+other peers have given theirs are in a table of their own, and count nothing. Everything here blocks; one thread at a
+time.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from __future__ import annotations
 import contextlib
 import sqlite3
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 from pathlib import Path
 from typing import Literal
 
@@ -21,8 +22,14 @@ from axonp2p.files import put_aside
 
 SCHEMA = """
 CREATE TABLE IF NOT EXISTS results (
-    item INTEGER PRIMARY KEY, outcome TEXT NOT NULL, value BLOB NOT NULL, peer TEXT NOT NULL
+    item INTEGER PRIMARY KEY, outcome TEXT NOT NULL, value BLOB NOT NULL, peer TEXT NOT NULL, agreed INTEGER NOT NULL
 ) STRICT;
+CREATE TABLE IF NOT EXISTS opinions (
+    item INTEGER NOT NULL, peer TEXT NOT NULL, name TEXT NOT NULL, place TEXT NOT NULL, chunk INTEGER NOT NULL,
+    kind INTEGER NOT NULL, needed INTEGER NOT NULL, outcome TEXT NOT NULL, value BLOB NOT NULL, digest BLOB NOT NULL,
+    flops INTEGER NOT NULL, milliseconds INTEGER NOT NULL, PRIMARY KEY (item, peer)
+) STRICT;
+CREATE TABLE IF NOT EXISTS outvoted (peer TEXT PRIMARY KEY) STRICT;
 CREATE TABLE IF NOT EXISTS work (
     place TEXT PRIMARY KEY, item INTEGER NOT NULL, flops INTEGER NOT NULL, milliseconds INTEGER NOT NULL
 ) STRICT;
@@ -40,6 +47,32 @@ class ItemResult:
     value: bytes
     """As it came: a value or an error, packed."""
     peer: str
+    agreed: int = 1
+    """How many peers gave it; 0: it is nobody's, such as the error that nobody could tell."""
+
+
+@dataclass(frozen=True)
+class ItemOpinion:
+    """What one peer found of an item that more than one must find."""
+
+    item: int
+    peer: str
+    """Its key."""
+    name: str
+    place: str
+    """Its reservation and key: where its work is owed."""
+    chunk: int
+    group: int
+    """Opinions of one item in the same group are equal."""
+    needed: int
+    """So many must be equal."""
+    outcome: Came
+    value: bytes
+    """Empty where it was not read."""
+    digest: bytes
+    """Of outcome and value."""
+    flops: int
+    milliseconds: int
 
 
 @dataclass(frozen=True)
@@ -77,14 +110,20 @@ class ResultsStore:
                 self._connect()
         return aside
 
-    def keep(self, results: Sequence[ItemResult], work: Sequence[WorkDone]) -> None:
-        """All of it, or nothing. An item that has its result keeps it."""
+    def keep(
+        self, results: Sequence[ItemResult], work: Sequence[WorkDone], opinions: Sequence[ItemOpinion] = ()
+    ) -> None:
+        """All of it, or nothing. An item that has its result keeps it, and needs no opinions."""
         with self._told():
             database = self._open()
             with database:
                 database.executemany(
-                    "INSERT OR IGNORE INTO results VALUES (?, ?, ?, ?)",
-                    [(one.item, one.outcome, one.value, one.peer) for one in results],
+                    "INSERT OR IGNORE INTO opinions VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+                    [astuple(one) for one in opinions],
+                )
+                database.executemany("INSERT OR IGNORE INTO results VALUES (?, ?, ?, ?, ?)", map(astuple, results))
+                database.executemany(
+                    "DELETE FROM opinions WHERE item = ?", [(one.item,) for one in results if one.agreed != 1]
                 )
                 database.executemany(
                     "INSERT INTO work VALUES (?, ?, ?, ?) ON CONFLICT (place) DO UPDATE SET item = excluded.item,"
@@ -106,8 +145,44 @@ class ResultsStore:
     def read(self) -> Iterator[ItemResult]:
         """All, in the order of the items."""
         with self._told():
-            for row in self._open().execute("SELECT item, outcome, value, peer FROM results ORDER BY item"):
+            for row in self._open().execute("SELECT * FROM results ORDER BY item"):
                 yield ItemResult(*row)
+
+    def opinions(self) -> list[ItemOpinion]:
+        """All of items without a result, in the order in which they came; without their values."""
+        with self._told():
+            found = self._open().execute(
+                "SELECT item, peer, name, place, chunk, kind, needed, outcome, x'', digest, flops, milliseconds"
+                " FROM opinions ORDER BY rowid"
+            )
+            return [ItemOpinion(*row) for row in found]
+
+    def opinion(self, item: int, peer: str) -> tuple[Came, bytes]:
+        """What that peer found."""
+        with self._told():
+            found = self._open().execute(
+                "SELECT outcome, value FROM opinions WHERE item = ? AND peer = ?", (item, peer)
+            )
+            outcome, value = found.fetchone()
+            return outcome, value
+
+    def outvoted(self) -> list[str]:
+        """Keys of peers that are not believed."""
+        with self._told():
+            return [peer for (peer,) in self._open().execute("SELECT peer FROM outvoted")]
+
+    def distrust(self, peer: str, name: str, *, again: bool) -> list[tuple[int, Came]]:
+        """Forget that peer's opinions. The results that it alone gave; with `again`, these are results no more."""
+        with self._told():
+            database = self._open()
+            with database:
+                database.execute("INSERT OR IGNORE INTO outvoted VALUES (?)", (peer,))
+                database.execute("DELETE FROM opinions WHERE peer = ?", (peer,))
+                alone = "FROM results WHERE peer = ? AND agreed = 1"
+                found = list(database.execute(f"SELECT item, outcome {alone} ORDER BY item", (name,)))
+                if again:
+                    database.execute(f"DELETE {alone}", (name,))
+            return found
 
     def work(self) -> list[WorkDone]:
         """All that was accepted, from the job's beginning on."""

@@ -8,15 +8,16 @@ from typing import Annotated, Any
 import msgspec
 
 from axonp2p.jobs.file_names import why_bad_name
-from axonp2p.jobs.job_file_keys import Wrong, shown, whole, wrong_value, yes_or_no
+from axonp2p.jobs.job_file_keys import Wrong, or_auto, shown, whole, wrong_value, yes_or_no
 from axonp2p.jobs.section import Section
 from axonp2p.jobs.spec import JobSpec
 from axonp2p.kinds.map.messages import FUNCTION, LARGEST_RESULT, LONGEST_PATH, MOST_CALLS, MOST_ITEMS, PrepareCalls
+from axonp2p.kinds.map.opinions.quorum import LARGEST_QUORUM
 from axonp2p.peers.capability import Capability
 from axonp2p.plain_text import amount_of, rounded
 
 MOST_RETRIES = 100
-_FN, _ITEMS = '"task.py:work"', '"items.jsonl"'
+_FN, _ITEMS, _AGREE = '"task.py:work"', '"items.jsonl"', '"close"'
 
 
 class MapSection(msgspec.Struct, frozen=True, kw_only=True):
@@ -36,12 +37,23 @@ class MapSection(msgspec.Struct, frozen=True, kw_only=True):
     """Bytes that one result may have."""
     chunk: Annotated[int, msgspec.Meta(ge=0, le=MOST_CALLS)] = 0
     """Calls of a chunk; 0: about as many as take a second."""
+    quorum: Annotated[int, msgspec.Meta(ge=1, le=LARGEST_QUORUM)] | None = None
+    """So many peers must give an equal result before it counts; None: one, and two for chunks that are drawn."""
+    agree: Annotated[str, msgspec.Meta(max_length=320)] = "exact"
+    """When two results are equal: `exact`, `close`, or a function of the client's own, `compare.py:same`."""
 
 
 class MapJob(JobSpec, frozen=True, kw_only=True):
     """The whole of job.toml."""
 
     map: MapSection = MapSection()
+
+    @property
+    def why_not_hosted(self) -> str:
+        """As `JobSpec` has it."""
+        if ":" not in self.map.agree:
+            return ""
+        return f'agree = "{self.map.agree}" is called where the job is kept, and a host runs no stranger\'s code'
 
 
 def preparation_of(section: MapSection) -> PrepareCalls:
@@ -59,6 +71,14 @@ def _function(value: Any) -> str:
     if reason := why_bad_name(file):
         raise wrong_value(f'"{file[:60]}" is no file of the job\'s folder: {reason}', _FN)
     return value.removeprefix("./")
+
+
+def _agree(value: Any) -> str:
+    if value in ("exact", "close"):
+        return str(value)
+    if not isinstance(value, str) or ":" not in value:
+        raise wrong_value(f'expected "exact", "close" or a file and a function in it, {shown(value)}', _AGREE)
+    return _function(value)
 
 
 def _items(value: Any) -> str | int:
@@ -110,6 +130,9 @@ def _check_together(spec: MapJob) -> None:
         raise Wrong("map", "calls", problem, "remove it")
     if section.python and not section.calls:
         raise Wrong("map", "python", "only calls that come from a program are pickles", "remove it")
+    if (section.quorum or 1) > spec.need.peers:
+        problem = f"{section.quorum} peers must give the same result, and only {spec.need.peers} are wanted"
+        raise Wrong("need", "peers", problem, f"peers = {section.quorum}")
     if not section.calls and not section.fn:
         raise Wrong("map", "fn", "a job of this kind needs a function", f"fn = {_FN}")
     if not section.calls and not section.items:
@@ -118,7 +141,8 @@ def _check_together(spec: MapJob) -> None:
 
 def _files(spec: MapJob) -> list[str]:
     section = spec.map
-    named = [section.fn.partition(":")[0], section.items if isinstance(section.items, str) else ""]
+    own = section.agree.partition(":")[0] if ":" in section.agree else ""
+    named = [section.fn.partition(":")[0], section.items if isinstance(section.items, str) else "", own]
     return [name for name in named if name]
 
 
@@ -134,6 +158,8 @@ SECTION = Section(
         "retries": whole(0, MOST_RETRIES, 2),
         "most-result": _size,
         "chunk": whole(1, MOST_CALLS, 10),
+        "quorum": or_auto(whole(1, LARGEST_QUORUM, 3)),
+        "agree": _agree,
     },
     above={},
     foreign={},

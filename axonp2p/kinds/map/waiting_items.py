@@ -27,6 +27,8 @@ class WaitingItems:
         self._next = 0
         """The first one that was never looked at."""
         self._again: deque[int] = deque()
+        self._early: set[int] = set()
+        """Those among them that come before their turn."""
 
     def add(self, count: int) -> None:
         """So many more items. Raises `JobFailed` for more than a job may have."""
@@ -71,11 +73,27 @@ class WaitingItems:
                 self._live[item] -= 1
                 continue
             del self._live[item]
-            if not self._done[item] and item < self._next:
-                self._again.append(item)
+            if not self._done[item]:
+                self.put_back(item)
 
-    def take(self, most: int, fits: Callable[[int], bool]) -> list[int]:
-        """The next ones, at most so many, until one does not fit; those of which it is said so wait on."""
+    def put_back(self, item: int) -> None:
+        """It is among the first to be taken."""
+        self._again.append(item)
+        if item >= self._next:
+            self._early.add(item)
+
+    def reopen(self, item: int) -> None:
+        """The result that it had counts no more."""
+        self._done[item] = 0
+        self._undone += 1
+        if item not in self._live:
+            self.put_back(item)
+
+    def take(self, most: int, fits: Callable[[int], bool], *, new: bool = True) -> list[int]:
+        """The next ones, at most so many, until one does not fit; those of which it is said so wait on.
+
+        `new`: also such as were never taken.
+        """
         taken: list[int] = []
         for _ in range(len(self._again)):
             if len(taken) == most:
@@ -87,9 +105,11 @@ class WaitingItems:
                 taken.append(item)
             else:
                 self._again.append(item)
-        while len(taken) < most and self._next < len(self._done):
+        while new and len(taken) < most and self._next < len(self._done):
             item = self._next
-            if not self._done[item] and item not in self._live:
+            if item in self._early:
+                self._early.discard(item)
+            elif not self._done[item] and item not in self._live:
                 if not fits(item):
                     break
                 taken.append(item)

@@ -6,7 +6,6 @@ The worker itself has threads, and must not fork: a lock that another thread hol
 from __future__ import annotations
 
 import contextlib
-import importlib.util
 import os
 import signal
 import socket
@@ -16,6 +15,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from axonp2p.kinds.map.calls.own_function import load_own
 from axonp2p.kinds.map.items_file import ItemsFile
 from axonp2p.kinds.map.messages import PrepareCalls
 from axonp2p.kinds.map.worker.call_process import CallProcess
@@ -128,24 +128,6 @@ def _own_call(order: PrepareCalls, bundle: Path) -> Callable[[int], Any]:
 
         return failed
     return (lambda item: function(items.read(item))) if items else function
-
-
-def load_own(fn: str, bundle: Path) -> Callable[[Any], Any]:
-    """The function that `task.py:work` names. Raises whatever the module raises, and `AttributeError`."""
-    file, _, name = fn.partition(":")
-    module_name = file.removesuffix(".py").replace("/", ".")
-    spec = importlib.util.spec_from_file_location(module_name, bundle / file)
-    assert spec is not None
-    assert spec.loader is not None
-    module = sys.modules[module_name] = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    found: Any = module
-    for part in name.split("."):
-        found = getattr(found, part)
-    if not callable(found):
-        raise TypeError(f"{name} of {file} is no function")
-    function: Callable[[Any], Any] = found
-    return function
 
 
 def _no_function(item: int) -> Any:

@@ -21,6 +21,7 @@ from axonp2p.client.run.settlement import JobSettlement
 from axonp2p.client.storage.job_journal import JobJournal
 from axonp2p.client.storage.job_record import JobRecord, PeerRecord, new_record
 from axonp2p.client.storage.job_store import JobFolder, JobStore
+from axonp2p.client.storage.trust_book import TrustBook
 from axonp2p.jobs.lifecycle import JobState
 from axonp2p.jobs.spec import NeedSpec
 from axonp2p.kinds.map.call_forms import CallOutcome, pack_error, pack_outcomes
@@ -243,11 +244,11 @@ class Life:
         self.book = ReceiptBook(key_of("client"), JOB, self.journal.record.receipts)
         self.crew = PlayedCrew(self, world.peers)
         self.waits = False
-        means: Any = SimpleNamespace(clock=self.clock)
+        means: Any = SimpleNamespace(clock=self.clock, trust=world.trust)
         context = JobContext(
             means, self.journal, world.spec, self.clock.monotonic(), lambda crew: self.waits, self.replacing, program
         )
-        self.driver = MapDriver(context)
+        self.driver = MapDriver(context, world.chance)
 
     def step(self, what: str) -> None:
         if self.dead or self.steps == self.dies_at:
@@ -327,6 +328,12 @@ class World:
     peers: dict[int, PlayedPeer]
     asked: dict[tuple[str, int], Receipt] = field(default_factory=dict)
     """Receipts that peers were asked to sign."""
+    chance: Callable[[], float] = lambda: 1.0
+    """By which chunks are drawn; none is, unless a test has it otherwise."""
+
+    @property
+    def trust(self) -> TrustBook:
+        return TrustBook(self.folder.path.parent / "trust.db")
 
     @classmethod
     def of(cls, loop: VirtualLoop, home: Path, *names: str, **section: Any) -> World:
@@ -360,9 +367,9 @@ def watch_disk(life: Life, patch: Any) -> None:
     """Each transaction of a life is one of its steps, before and after."""
     keep = ResultsStore.keep
 
-    def stepped(self: Any, results: Any, work: Any) -> None:
+    def stepped(self: Any, results: Any, work: Any, opinions: Any = ()) -> None:
         life.step(f"results {[one.item for one in results]}")
-        keep(self, results, work)
+        keep(self, results, work, opinions)
         life.step("written")
 
     patch.setattr(ResultsStore, "keep", stepped)

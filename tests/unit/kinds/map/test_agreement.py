@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from axonp2p.kinds.map.agreement import close
+from axonp2p.kinds.map.opinions.agreement import close
 
 _A = np.linspace(0, 1, 7)
 

@@ -25,7 +25,7 @@ MOST_OPINIONS = 5
 class Opinion:
     """What one peer found."""
 
-    rank: int
+    peer: str
     group: int
     """Results of the same group are equal."""
 
@@ -35,24 +35,24 @@ class Accepted:
     """This result counts."""
 
     group: int
-    agreed: tuple[int, ...]
-    """Ranks that gave it, the first one first."""
-    outvoted: tuple[int, ...] = ()
-    """Ranks that gave another one."""
+    agreed: tuple[str, ...]
+    """Peers that gave it, the first one first."""
+    outvoted: tuple[str, ...] = ()
+    """Peers that gave another one."""
 
 
 @dataclass(frozen=True)
 class WantsAnother:
     """One more peer has to do the chunk, none of these."""
 
-    asked: frozenset[int]
+    asked: frozenset[str]
 
 
 @dataclass(frozen=True)
 class Undecided:
     """Too many peers did the chunk, and no result was given often enough."""
 
-    ranks: tuple[int, ...]
+    peers: tuple[str, ...]
 
 
 Verdict = Accepted | WantsAnother | Undecided
@@ -64,13 +64,13 @@ def verdict(opinions: Sequence[Opinion], quorum: int) -> Verdict:
     if sizes:
         group, size = sizes.most_common(1)[0]
         if size >= quorum:
-            agreed = tuple(opinion.rank for opinion in opinions if opinion.group == group)
-            return Accepted(group, agreed, tuple(opinion.rank for opinion in opinions if opinion.group != group))
+            agreed = tuple(opinion.peer for opinion in opinions if opinion.group == group)
+            return Accepted(group, agreed, tuple(opinion.peer for opinion in opinions if opinion.group != group))
     # The largest group may still grow by all that are left to ask.
     left = max(MOST_OPINIONS, 2 * quorum - 1) - len(opinions)
     if max(sizes.values(), default=0) + left < quorum:
-        return Undecided(tuple(opinion.rank for opinion in opinions))
-    return WantsAnother(frozenset(opinion.rank for opinion in opinions))
+        return Undecided(tuple(opinion.peer for opinion in opinions))
+    return WantsAnother(frozenset(opinion.peer for opinion in opinions))
 
 
 def quorum_for(wished: int | None, trust: Trust, chance: Callable[[], float]) -> int:
