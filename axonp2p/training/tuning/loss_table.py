@@ -1,9 +1,10 @@
 """What training loses by few exchanges, few bits and late results, as measured; and the outer step that fits. Pure.
 
 `scripts/bench/quality` measures it: dense data-parallel training has learnt so much (from the held-out loss of the
-first weights to that of its last ones), and a share of that is missing where members exchange otherwise. Means over
-`examples/text` and `examples/digits`, in two sizes each, AdamW and Muon (docs/training.md has the rows). The order of
-the pairs is what matters: the shares themselves grow with the steps that were taken.
+first weights to that of its last ones), and a share of that is missing where members exchange otherwise. The numbers
+are rounded from rows of `examples/text` and `examples/digits`, in two sizes each, AdamW and Muon, and from longer
+trainings, where few exchanges and late results cost more (docs/decisions/0062 has the rows). The order of the pairs is
+what matters: the shares themselves grow with the steps that were taken.
 """
 
 from __future__ import annotations
