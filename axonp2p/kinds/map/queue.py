@@ -396,12 +396,10 @@ class ChunkQueue:
         """Calls of one group for that peer's next chunk, as many as suit it."""
         group: int | None = None
         most, left = 1, MOST_CHUNK_BYTES
-        others = [other for other in self._able() if other != rank]
 
         def fits(item: int) -> bool:
             nonlocal group, most, left
-            failed = self._failed_at.get(item, {})
-            if self.has_opinion(rank, item) or (rank in failed and any(other not in failed for other in others)):
+            if not self._may_take(rank, item):
                 return False
             left -= self._plan.weigh(item)
             if group is None:
@@ -424,7 +422,10 @@ class ChunkQueue:
         behind = [
             chunk for rank in crowded for chunk in reversed(self._at[rank].values()) if self._may_come_back(chunk)
         ]
-        for chunk in behind[:wanted]:
+        idle = [rank for rank in self._able() if self._idle(rank)]
+        # One that nobody else may take would be given out again to its own peer, and so on.
+        useful = [chunk for chunk in behind if any(self._may_take(rank, i) for rank in idle for i in chunk.left)]
+        for chunk in useful[:wanted]:
             self._ask_back(chunk)
 
     def _copy(self) -> None:
@@ -475,6 +476,13 @@ class ChunkQueue:
             and rank not in self._silent
             and rank not in self._aside
         ]
+
+    def _may_take(self, rank: int, item: int) -> bool:
+        """Whether that peer has not given its opinion, and has not failed where others have not."""
+        if self.has_opinion(rank, item):
+            return False
+        failed = self._failed_at.get(item, {})
+        return rank not in failed or all(other in failed for other in self._able())
 
     def _load(self, rank: int) -> float:
         return len(self._at[rank]) / self._cores[rank]

@@ -257,7 +257,7 @@ def test_whatever_liars_and_losses_do_each_item_has_one_right_result(
     for number in range(5):
         life = world.life(dies_at=-1 if number == 4 else chance.randrange(20, 120))
 
-        def trouble(life: Life = life) -> None:
+        def trouble(life: Life = life, number: int = number) -> None:
             rank = chance.choice(sorted(life.crew.present) or [0])
             if chance.random() < 0.5 and len(life.crew.present) > 5:
                 life.crew.lose(rank)
@@ -365,7 +365,7 @@ def test_opinions_of_an_earlier_life_are_asked_of_nobody_again() -> None:
     queue.joined(0, 1, 0.0, peer="heron")
     queue.joined(1, 1, 0.0, peer="otter")
     started = [action for action in queue.begin(0.0) if isinstance(action, StartChunk)]
-    assert [action.items for action in started if action.rank == 1][0] == (1,)
+    assert next(action.items for action in started if action.rank == 1) == (1,)
     assert all(action.items != (1,) for action in started if action.rank == 0)
 
 
