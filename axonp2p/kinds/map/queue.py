@@ -25,7 +25,7 @@ from collections.abc import Iterable, Sequence
 from axonp2p.client.run.standing_still import Durations, stands_still_from
 from axonp2p.kinds.map.chunk_sizes import ChunkSizes
 from axonp2p.kinds.map.messages import MOST_CALLS, HeldChunk
-from axonp2p.kinds.map.opinions.quorum import Accepted, Opinion, Undecided, verdict
+from axonp2p.kinds.map.opinions.quorum import Accepted, Vote, Undecided, verdict
 from axonp2p.kinds.map.queue_actions import (
     CRASHES,
     Distrust,
@@ -78,7 +78,7 @@ class ChunkQueue:
         """Of items that were not done in spite of it: the ranks where they failed, and in which chunk."""
         self._faults: dict[int, dict[int, int]] = {}
         """By rank: chunks in which it failed, each with an item that another peer did."""
-        self._opinions: dict[int, tuple[int, list[Opinion]]] = {}
+        self._opinions: dict[int, tuple[int, list[Vote]]] = {}
         """Of items without a result for which one opinion was not enough: how many must be equal, and those so far."""
         self._peers: dict[int, str] = {}
         """Who is at each rank: the same peer may come back at another one."""
@@ -207,7 +207,7 @@ class ChunkQueue:
                     self._failed_at.setdefault(item, {})[rank] = number
                     continue
             needed, opinions = self._opinions.get(item, (chunk.quorum, []))
-            opinions.append(Opinion(self._peers[rank], groups[place] if groups else 0))
+            opinions.append(Vote(self._peers[rank], groups[place] if groups else 0))
             match verdict(opinions, needed):
                 case Accepted() as accepted:
                     if len(opinions) > 1:

@@ -81,7 +81,7 @@ class ResultKeeping:
         batch.work += work
         batch.events += events
         batch.opinions += opinions
-        batch.size += sum(len(one.value) + 64 for one in (*results, *opinions))
+        batch.size += sum(len(one.value) + 64 for one in results) + sum(len(one.value) + 64 for one in opinions)
         self._changed.set()
 
     @property
