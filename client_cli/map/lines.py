@@ -29,13 +29,21 @@ def stays(event: events.Event) -> str:
             return f"{event.peer} is wanted back by its owner: {event.reason}"
         case map_events.ChunkCopied():
             return f"{_calls(event.first, event.calls)} are made at {event.peer} too: {event.slow_peer} is stuck"
+        case map_events.PeerOutvoted():
+            others = ", ".join(event.others)
+            return f"warning: {event.peer} found something else than {others} in {_calls(event.first, event.calls)}"
+        case map_events.ResultsDoubted():
+            items = ", ".join(map(str, event.items))
+            if event.taken:
+                taken = plural(event.taken, "result")
+                return f"warning: {taken} that only {event.peer} gave may be wrong, and were taken already ({items})"
+            return f"{plural(event.again, 'call')} that only {event.peer} made are made again ({items})"
         case map_events.ChunkCrashed():
             return f"the process of call {event.item} ended at {event.peer}: {event.reason}"
         case map_events.CallFailed():
             return f"warning: call {event.item} failed at {event.peer}: {event.kind}: {event.message}"
         case map_events.PeerSetAside():
-            items = ", ".join(map(str, event.items))
-            return f"warning: {event.peer} gets no more calls: it failed in those that others could do ({items})"
+            return f"warning: {event.peer} gets no more calls: {event.reason}"
     return ""
 
 
@@ -43,6 +51,8 @@ def stays_without_bar(event: events.Event) -> str:
     """As `KindLines` has it."""
     if isinstance(event, map_events.ChunkDone):
         return progress_text(event)
+    if isinstance(event, map_events.OpinionAwaited):
+        return f"{_calls(event.first, event.calls)} of {event.peer} wait for a second opinion of another peer"
     return ""
 
 
@@ -74,9 +84,12 @@ def bar(shown: Shown, event: events.Event) -> Shown:
         case map_events.ChunkDone():
             counted = replace(started(shown, event.peer), at_work=True, done=float(event.done), units=event.items)
             left = [_to_go(event, shown.kept, shown.sent_at)] if event.done < event.items else []
-            headline = ", ".join(part for part in (*left, _failed(event.failed)) if part)
+            headline = ", ".join(part for part in (*left, _failed(event.failed), _awaited(event)) if part)
             doing = f"{event.done:,} of {event.items:,} calls"
             return replace(counted, failed=event.failed, headline=headline, doing=doing)
+        case map_events.OpinionAwaited():
+            failed = f"{shown.failed:,} failed" if shown.failed else ""
+            return replace(shown, headline=", ".join(filter(None, [failed, _awaited(event)])))
         case events.PeerLost():
             return started(shown, event.peer)
         case events.JobFinished():
@@ -111,6 +124,12 @@ def _to_go(event: map_events.ChunkDone, done_before: float, since: float) -> str
 
 def _failed(failed: int) -> str:
     return f"{failed:,} failed" if failed else ""
+
+
+def _awaited(event: map_events.ChunkDone | map_events.OpinionAwaited) -> str:
+    if not event.awaited:
+        return ""
+    return f"{event.awaited:,} {'waits' if event.awaited == 1 else 'wait'} for a second opinion"
 
 
 def _calls(first: int, calls: int) -> str:

@@ -26,7 +26,7 @@ from axonp2p.client.run.standing_still import Durations, stands_still_from
 from axonp2p.errors import PeerMisbehaved
 from axonp2p.kinds.map.chunk_sizes import ChunkSizes
 from axonp2p.kinds.map.messages import MOST_CALLS, HeldChunk
-from axonp2p.kinds.map.opinions.quorum import Accepted, Opinion, Undecided, verdict
+from axonp2p.kinds.map.opinions.quorum import Accepted, Vote, Undecided, verdict
 from axonp2p.kinds.map.queue_actions import (
     CRASHES,
     Distrust,
@@ -79,7 +79,7 @@ class ChunkQueue:
         """Of items that were not done in spite of it: the ranks where they failed, and in which chunk."""
         self._faults: dict[int, dict[int, int]] = {}
         """By rank: chunks in which it failed, each with an item that another peer did."""
-        self._opinions: dict[int, tuple[int, list[Opinion]]] = {}
+        self._opinions: dict[int, tuple[int, list[Vote]]] = {}
         """Of items without a result for which one opinion was not enough: how many must be equal, and those so far."""
         self._peers: dict[int, str] = {}
         """Who is at each rank: the same peer may come back at another one."""
@@ -211,7 +211,7 @@ class ChunkQueue:
                     self._failed_at.setdefault(item, {})[rank] = number
                     continue
             needed, opinions = self._opinions.get(item, (chunk.quorum, []))
-            opinions.append(Opinion(self._peers[rank], groups[place] if groups else 0))
+            opinions.append(Vote(self._peers[rank], groups[place] if groups else 0))
             match verdict(opinions, needed):
                 case Accepted() as accepted:
                     if len(opinions) > 1:
@@ -400,12 +400,10 @@ class ChunkQueue:
         """Calls of one group for that peer's next chunk, as many as suit it."""
         group: int | None = None
         most, left = 1, MOST_CHUNK_BYTES
-        others = [other for other in self._able() if other != rank]
 
         def fits(item: int) -> bool:
             nonlocal group, most, left
-            failed = self._failed_at.get(item, {})
-            if self.has_opinion(rank, item) or (rank in failed and any(other not in failed for other in others)):
+            if not self._may_take(rank, item):
                 return False
             left -= self._plan.weigh(item)
             if group is None:
@@ -428,7 +426,10 @@ class ChunkQueue:
         behind = [
             chunk for rank in crowded for chunk in reversed(self._at[rank].values()) if self._may_come_back(chunk)
         ]
-        for chunk in behind[:wanted]:
+        idle = [rank for rank in self._able() if self._idle(rank)]
+        # One that nobody else may take would be given out again to its own peer, and so on.
+        useful = [chunk for chunk in behind if any(self._may_take(rank, i) for rank in idle for i in chunk.left)]
+        for chunk in useful[:wanted]:
             self._ask_back(chunk)
 
     def _copy(self) -> None:
@@ -479,6 +480,13 @@ class ChunkQueue:
             and rank not in self._silent
             and rank not in self._aside
         ]
+
+    def _may_take(self, rank: int, item: int) -> bool:
+        """Whether that peer has not given its opinion, and has not failed where others have not."""
+        if self.has_opinion(rank, item):
+            return False
+        failed = self._failed_at.get(item, {})
+        return rank not in failed or all(other in failed for other in self._able())
 
     def _load(self, rank: int) -> float:
         return len(self._at[rank]) / self._cores[rank]

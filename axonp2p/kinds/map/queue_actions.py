@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 
-from axonp2p.kinds.map.opinions.quorum import Accepted, Opinion
+from axonp2p.kinds.map.opinions.quorum import Accepted, Vote
 
 CRASHES = 4
 """So often the process of a call may end under it, at whichever peers, before its result is that it crashed."""
@@ -31,7 +31,7 @@ class QueuePlan:
     """Whether no calls are added any more."""
     quorum: Callable[[int], int] = field(default=lambda rank: 1)
     """How many equal results a chunk needs, asked once the first one of that rank is here."""
-    opinions: Mapping[int, tuple[int, list[Opinion]]] = field(default_factory=dict)
+    opinions: Mapping[int, tuple[int, list[Vote]]] = field(default_factory=dict)
     """Of items that an earlier life left undecided: how many must be equal, and what was found."""
     outvoted: Collection[str] = ()
     """Peers that get no calls: others agreed that their results are wrong."""

@@ -22,7 +22,7 @@ MOST_OPINIONS = 5
 
 
 @dataclass(frozen=True)
-class Opinion:
+class Vote:
     """What one peer found."""
 
     peer: str
@@ -58,7 +58,7 @@ class Undecided:
 Verdict = Accepted | WantsAnother | Undecided
 
 
-def verdict(opinions: Sequence[Opinion], quorum: int) -> Verdict:
+def verdict(opinions: Sequence[Vote], quorum: int) -> Verdict:
     """What follows from the results so far, in the order in which they came. `quorum` of them must be equal."""
     sizes = Counter(opinion.group for opinion in opinions)
     if sizes:

@@ -22,7 +22,7 @@ from axonp2p.kinds.map.call_forms import CallOutcome, open_outcome, pack_error
 from axonp2p.kinds.map.calls.own_function import load_own
 from axonp2p.kinds.map.messages import LARGEST_RESULT
 from axonp2p.kinds.map.opinions.agreement import close
-from axonp2p.kinds.map.opinions.quorum import Accepted, Opinion, quorum_for
+from axonp2p.kinds.map.opinions.quorum import Accepted, Vote, quorum_for
 from axonp2p.kinds.map.results_store import ItemOpinion, ItemResult, ResultsStore, WorkDone
 from axonp2p.kinds.map.section import MapSection
 
@@ -31,7 +31,7 @@ MOST_NOTED = 10_000
 
 
 @dataclass(frozen=True)
-class Settled:
+class VerdictPay:
     """What a verdict comes to."""
 
     work: list[WorkDone]
@@ -75,12 +75,12 @@ class SecondOpinions:
         if ":" in self._section.agree:
             self._same = self._load_own()
 
-    def for_queue(self) -> dict[int, tuple[int, list[Opinion]]]:
+    def for_queue(self) -> dict[int, tuple[int, list[Vote]]]:
         """As `QueuePlan.opinions` has it."""
         return {
             item: (
                 max(one.needed for one in opinions.values()),
-                [Opinion(one.peer, one.group) for one in opinions.values()],
+                [Vote(one.peer, one.group) for one in opinions.values()],
             )
             for item, opinions in self._kept.items()
         }
@@ -105,7 +105,7 @@ class SecondOpinions:
         for one in opinions:
             self._add(one)
 
-    def settle(self, item: int, verdict: Accepted, last: ItemOpinion) -> Settled:
+    def settle(self, item: int, verdict: Accepted, last: ItemOpinion) -> VerdictPay:
         """An item has its result, which `last` agrees with."""
         opinions = self._forget(item) | {last.peer: last}
         agreed = [opinions[peer] for peer in verdict.agreed]
@@ -115,7 +115,7 @@ class SecondOpinions:
             self._note(one, self._book.passed, good=True)
         for one in outvoted:
             self._note(one, self._book.doubted, good=False)
-        return Settled(
+        return VerdictPay(
             [WorkDone(one.place, item, min(flops, one.flops), one.milliseconds) for one in agreed],
             [one.name for one in agreed],
             [one.name for one in outvoted],

@@ -20,7 +20,7 @@ from axonp2p.kinds.map.call_forms import CallOutcome, pack_error
 from axonp2p.kinds.map.events import OpinionAwaited, PeerOutvoted, PeerSetAside, ResultsDoubted
 from axonp2p.kinds.map.fetched import fetched
 from axonp2p.kinds.map.messages import BeginChunk
-from axonp2p.kinds.map.opinions.quorum import Opinion
+from axonp2p.kinds.map.opinions.quorum import Vote
 from axonp2p.kinds.map.queue import ChunkQueue
 from axonp2p.kinds.map.queue_actions import KeepResults, KeepUndecided, QueueAction, QueuePlan, StartChunk, StopChunk
 from axonp2p.values.packing import pack_value
@@ -360,7 +360,7 @@ def test_the_queue_gives_each_item_one_result_whatever_liars_and_losses_do(
 
 
 def test_opinions_of_an_earlier_life_are_asked_of_nobody_again() -> None:
-    plan = QueuePlan(3, chunk=1, quorum=lambda rank: 2, opinions={1: (2, [Opinion("heron", 0)])})
+    plan = QueuePlan(3, chunk=1, quorum=lambda rank: 2, opinions={1: (2, [Vote("heron", 0)])})
     queue = ChunkQueue(plan)
     queue.joined(0, 1, 0.0, peer="heron")
     queue.joined(1, 1, 0.0, peer="otter")

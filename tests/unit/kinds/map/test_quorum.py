@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from axonp2p.kinds.map.opinions.quorum import (
     MOST_OPINIONS,
     Accepted,
-    Opinion,
+    Vote,
     Undecided,
     WantsAnother,
     quorum_for,
@@ -20,8 +20,8 @@ from axonp2p.kinds.map.opinions.quorum import (
 from axonp2p.verification.rates import Trust
 
 
-def _heard(*groups: int) -> list[Opinion]:
-    return [Opinion(peer="abcdefghi"[number], group=group) for number, group in enumerate(groups)]
+def _heard(*groups: int) -> list[Vote]:
+    return [Vote(peer="abcdefghi"[number], group=group) for number, group in enumerate(groups)]
 
 
 def test_one_result_is_enough_for_a_quorum_of_one() -> None:
@@ -53,7 +53,7 @@ def test_it_is_told_as_soon_as_no_result_can_be_given_often_enough() -> None:
 
 @given(st.lists(st.integers(0, 3), max_size=9), st.integers(1, 5))
 def test_whatever_comes_in_whatever_order(groups: list[int], quorum: int) -> None:
-    opinions: list[Opinion] = []
+    opinions: list[Vote] = []
     for opinion in _heard(*groups):
         opinions.append(opinion)
         said = verdict(opinions, quorum)

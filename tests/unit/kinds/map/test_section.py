@@ -54,6 +54,10 @@ def test_items_may_be_numbers() -> None:
         ('fn = "work.py:f"\nitems = 3\npython = "3.11"', "only calls that come from a program"),
         ('calls = true\npython = "2.7"', "expected a version"),
         ('fn = "work.py:f"\nitems = 3\nchunk = 0', "expected 1 to"),
+        ('fn = "work.py:f"\nitems = 3\nquorum = 6', "expected 1 to 5"),
+        ('fn = "work.py:f"\nitems = 3\nquorum = 5', "5 peers must give the same result, and only"),
+        ('fn = "work.py:f"\nitems = 3\nagree = "nearly"', 'expected "exact", "close"'),
+        ('fn = "work.py:f"\nitems = 3\nagree = "../compare.py:same"', "no file of the job"),
     ],
 )
 def test_a_mistake_is_told_with_its_line(lines: str, problem: str) -> None:
@@ -68,3 +72,13 @@ def test_pickles_go_to_peers_with_the_same_minor_version_of_python() -> None:
     assert "3.11.9" in why_not(spec, offer)
     assert why_not(spec, read_capability(make_offer(python="3.1.2"))) == ""
     assert why_not(parsed('fn = "work.py:f"\nitems = 1'), offer) == ""
+
+
+def test_results_are_compared_as_it_says() -> None:
+    usual = parsed('fn = "work.py:f"\nitems = 3')
+    assert (usual.map.quorum, usual.map.agree) == (None, "exact")
+    assert not usual.why_not_hosted
+    own = parsed('fn = "work.py:f"\nitems = 3\nquorum = 2\nagree = "compare.py:same"')
+    assert own.map.quorum == 2
+    assert "compare.py:same" in own.why_not_hosted
+    assert "no stranger's code" in own.why_not_hosted
