@@ -11,10 +11,11 @@ from axonp2p.client.storage.job_record import ErrorRecord, PeerRecord, new_recor
 from axonp2p.client.storage.job_store import JobFolder, JobStore
 from axonp2p.jobs.lifecycle import JobState
 from axonp2p.kinds.map import events as map_events
-from axonp2p.kinds.map.call_forms import pack_error, pack_value
+from axonp2p.kinds.map.call_forms import pack_error
 from axonp2p.kinds.map.kept_end import RESULTS
 from axonp2p.kinds.map.results_store import Came, ItemResult, ResultsStore
 from axonp2p.kinds.map.section import MapJob, MapSection
+from axonp2p.values.packing import pack_value
 from tests.fakes import AtOnce, ManualClock
 from tests.laboratory.paper_job import BUSY, CREW, KILLED, NOON, RTTS
 
