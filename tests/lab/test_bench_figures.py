@@ -115,6 +115,10 @@ def test_an_exchange_takes_at_best_what_its_values_take() -> None:
     assert Case(10, 4, 20.0).ideal_s == pytest.approx(1.5 * 40 * 8 / 20)
 
 
+def test_rounds_in_which_workers_try_their_own_work_are_not_counted_where_that_would_show() -> None:
+    assert [Case(10, 4, rate).warm_up for rate in (20.0, 100.0, None)] == [1, 4, 4]
+
+
 def test_of_each_exchange_it_is_told_what_the_lines_and_what_gloo_would_have_taken() -> None:
     row = {"millions": 10, "members": 4, "mbit": 100.0, "ideal": 4.8, "gloo": 5.0, "axon": 5.2}
     bare = row | {"mbit": None, "ideal": 0.0}
