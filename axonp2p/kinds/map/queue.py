@@ -25,7 +25,7 @@ from collections.abc import Iterable, Sequence
 from axonp2p.client.run.standing_still import Durations, stands_still_from
 from axonp2p.kinds.map.chunk_sizes import ChunkSizes
 from axonp2p.kinds.map.messages import MOST_CALLS, HeldChunk
-from axonp2p.kinds.map.opinions.quorum import Accepted, Vote, Undecided, verdict
+from axonp2p.kinds.map.opinions.quorum import Accepted, Undecided, Vote, verdict
 from axonp2p.kinds.map.queue_actions import (
     CRASHES,
     Distrust,

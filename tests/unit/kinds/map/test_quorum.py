@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from axonp2p.kinds.map.opinions.quorum import (
     MOST_OPINIONS,
     Accepted,
-    Vote,
     Undecided,
+    Vote,
     WantsAnother,
     quorum_for,
     verdict,
