@@ -12,7 +12,7 @@ import axonp2p
 from axonp2p.client.hosted.hosted_mark import read_mark
 from axonp2p.client.storage.job_store import JobFolder
 from axonp2p.clock import SystemClock
-from axonp2p.errors import NobodyFits, SettingsError
+from axonp2p.errors import JobFileWrong, NobodyFits, SettingsError
 from axonp2p.hosting.caller import HostLine, ask_offer
 from axonp2p.hosting.host import Host
 from axonp2p.jobs.lifecycle import JobState
@@ -68,6 +68,23 @@ async def test_a_job_that_nobody_fits_fails_there_and_is_told_here(
         assert tracker.hosting.running == 0
     finally:
         await tracker.stop()
+
+
+async def test_a_job_whose_own_function_compares_results_is_not_handed_over(lab: Running, tmp_path: Path) -> None:
+    source = tmp_path / "bag"
+    source.mkdir()
+    for name in ("work.py", "compare.py"):
+        (source / name).write_text("def work(item): return item\n")
+    lines = ['name = "bag"', 'kind = "map"', "[map]", 'fn = "work.py:work"', "items = 3", 'agree = "compare.py:work"']
+    (source / "job.toml").write_text("\n".join(lines))
+
+    def hand_over() -> None:
+        with axonp2p.Swarm([str(lab.address)], home=tmp_path / "home") as swarm:
+            swarm.hand_over(source)
+
+    with pytest.raises(JobFileWrong, match=r"compare\.py:work.*no stranger's code"):
+        await asyncio.to_thread(hand_over)
+    assert not list((tmp_path / "home" / "jobs").iterdir()), "nothing is left of it"
 
 
 async def test_it_copies_from_trackers_of_its_settings_alone(lab: Running, start: Start, tmp_path: Path) -> None:

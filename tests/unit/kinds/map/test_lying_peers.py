@@ -17,13 +17,15 @@ from hypothesis import strategies as st
 from axonp2p.client.events.events import JobFinished
 from axonp2p.errors import JobFailed, TaskError
 from axonp2p.kinds.map.call_forms import CallOutcome, pack_error
-from axonp2p.kinds.map.events import OpinionAwaited, PeerOutvoted, PeerSetAside, ResultsDoubted
+from axonp2p.kinds.map.events import ChunkDone, OpinionAwaited, PeerOutvoted, PeerSetAside, ResultsDoubted
 from axonp2p.kinds.map.fetched import fetched
 from axonp2p.kinds.map.messages import BeginChunk
 from axonp2p.kinds.map.opinions.quorum import Vote
 from axonp2p.kinds.map.queue import ChunkQueue
 from axonp2p.kinds.map.queue_actions import KeepResults, KeepUndecided, QueueAction, QueuePlan, StartChunk, StopChunk
 from axonp2p.values.packing import pack_value
+from client_cli.map.lines import bar, stays, stays_without_bar
+from client_cli.text.kind_text import Shown
 from tests.fakes import key_of
 from tests.laboratory.home_links import HomeLinks
 from tests.laboratory.virtual_loop import VirtualLoop
@@ -280,6 +282,21 @@ def test_whatever_liars_and_losses_do_each_item_has_one_right_result(
         lie(world.peers[again + 20], 1)
         lie(world.peers[again + 21], 1)
     assert values(world) == [item * item for item in range(30)]
+
+
+# --- what a person sees ---
+
+
+def test_the_bar_says_how_many_wait_for_a_second_opinion() -> None:
+    waits = OpinionAwaited(peer="heron", calls=3, first=10, needed=2, awaited=3)
+    shown = bar(Shown(failed=2), waits)
+    assert shown.headline == "2 failed, 3 wait for a second opinion"
+    assert "3 calls from 10 on of heron wait for a second opinion" in stays_without_bar(waits)
+    done = ChunkDone(chunk=1, peer="otter", calls=3, first=10, seconds=1.0, done=9, items=20)
+    assert bar(shown, done).headline == ""
+    taken = stays(ResultsDoubted(peer="heron", again=0, taken=2, items=[4, 5]))
+    assert "may be wrong" in taken
+    assert "(4, 5)" in taken
 
 
 # --- the queue alone ---
