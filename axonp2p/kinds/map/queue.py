@@ -238,7 +238,7 @@ class ChunkQueue:
     def reopen(self, items: Iterable[int], now: float) -> list[QueueAction]:
         """The results of these do not count any more."""
         for item in items:
-            if self._items.is_done(item):
+            if self._items.is_known(item) and self._items.is_done(item):
                 self._items.reopen(item)
         return self._go_on(now)
 
@@ -287,7 +287,7 @@ class ChunkQueue:
 
     def other_peers(self, rank: int) -> int:
         """Peers that may be asked for another opinion."""
-        return len({self._peers[one] for one in self._cores if one not in self._aside} - {self._peers[rank]})
+        return len({self._peers[one] for one in self._cores if one not in self._aside} - {self._peers.get(rank)})
 
     @property
     def over_all(self) -> bool:

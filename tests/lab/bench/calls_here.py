@@ -41,10 +41,12 @@ def main() -> None:
     parser.add_argument("--calls", type=int, default=400)
     parser.add_argument("--seconds", type=float, default=0.05, help="of one call")
     parser.add_argument("--memory", default="500 MiB", help="of each peer")
+    parser.add_argument("--quorum", default="auto", help="how many peers must give an equal result")
     options = parser.parse_args()
     seconds = 0.0 if options.case == "empty" else options.seconds
     need = {"memory": options.memory, "cores": 1}
-    with axonp2p.Executor(options.peers, home=options.home, need=need) as executor:
+    quorum = int(options.quorum) if options.quorum.isdigit() else options.quorum
+    with axonp2p.Executor(options.peers, home=options.home, need=need, map={"quorum": quorum}) as executor:
         workers = set(executor.map(call, [0.02] * 10 * options.peers))  # all of them are up
         if options.case in ("killed", "stopped"):
             threading.Timer(AFTER_S, _blow, (options.home, options.case)).start()

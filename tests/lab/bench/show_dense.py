@@ -35,8 +35,8 @@ RTT_MS = 10.0
 LONG_S = 20.0
 """An exchange that takes longer than this even at best is left out, unless long ones are wished for."""
 WARM_UP, LONG_EXCHANGE_S = 1, 5.0
-"""Exchanges that are not counted. In each of a job's first rounds a worker of ours tries its own work again, next to the
-exchange. That takes processor time, and hides only where the lines alone need so many seconds."""
+"""Exchanges that are not counted. In each of a job's first rounds a worker of ours tries its own work again, next to
+the exchange. That takes processor time, and hides only where the lines alone need so many seconds."""
 JUMBO = 9000
 """So that the relay, which carries each packet by itself, is not what is measured at 8 x 100 Mbit/s."""
 
