@@ -22,9 +22,16 @@ import psutil
 import axonp2p
 from axonp2p.wire.json_form import decode_json
 from client_cli.swarm_file import FILE_NAME, SwarmRecord
-from tests.lab.bench.calls_elsewhere import AFTER_S, call
+from tests.lab.bench.calls_elsewhere import AFTER_S
 
 ARGUMENT_BYTES = 100_000
+
+
+def wait(seconds: float) -> float:
+    """A call that does nothing else."""
+    if seconds:
+        time.sleep(seconds)
+    return seconds
 
 
 def read_call(seconds: float, numbers: np.ndarray[tuple[int], np.dtype[np.float64]]) -> float:
@@ -41,13 +48,13 @@ def main() -> None:
     parser.add_argument("--calls", type=int, default=400)
     parser.add_argument("--seconds", type=float, default=0.05, help="of one call")
     parser.add_argument("--memory", default="500 MiB", help="of each peer")
-    parser.add_argument("--quorum", default="auto", help="how many peers must give an equal result")
+    parser.add_argument("--quorum", default="1", help="how many peers must give an equal result")
     options = parser.parse_args()
     seconds = 0.0 if options.case == "empty" else options.seconds
     need = {"memory": options.memory, "cores": 1}
     quorum = int(options.quorum) if options.quorum.isdigit() else options.quorum
     with axonp2p.Executor(options.peers, home=options.home, need=need, map={"quorum": quorum}) as executor:
-        workers = set(executor.map(call, [0.02] * 10 * options.peers))  # all of them are up
+        list(executor.map(wait, [0.02] * 10 * options.peers))  # all workers are up
         if options.case in ("killed", "stopped"):
             threading.Timer(AFTER_S, _blow, (options.home, options.case)).start()
         began = time.monotonic()
@@ -58,9 +65,9 @@ def main() -> None:
             found = [future.result() for future in futures]
             assert found == [float(array.sum()) for array in arrays]
         else:
-            found = list(executor.map(call, [seconds] * options.calls))
+            found = list(executor.map(wait, [seconds] * options.calls))
         took = time.monotonic() - began
-    result = {"calls": len(found), "seconds": took, "workers": len(workers), "job": executor.job.id}
+    result = {"calls": len(found), "seconds": took, "job": executor.job.id}
     print(json.dumps(result))
 
 

@@ -125,7 +125,7 @@ class SecondOpinions:
         """Nobody can tell which result is right."""
         self._forget(item)
         names = ", ".join(self._names.get(peer, last) for peer in peers)
-        error = TaskError("NoQuorum", f"no {self._wished} of {names} found the same")
+        error = TaskError("NoQuorum", f"no {self._wished} of {names} found the same; see quorum and agree")
         return error, ItemResult(item, "error", pack_error(error.kind, error.reason), last, agreed=0)
 
     def drop(self, item: int) -> None:
