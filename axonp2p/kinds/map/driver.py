@@ -235,8 +235,8 @@ class MapDriver:
             raise JobFailed(
                 f"{waits} wait for the opinion of another peer, and there is none",
                 cause=f"those that are there have given theirs: {', '.join(sorted(map(self._name, self._there)))}",
-                fix=f"axon resume {self._record.id}, once there are more peers; a function whose results differ from call "
-                "to call needs quorum = 1",
+                fix=f"axon resume {self._record.id}, once there are more peers; "
+                "a function whose results differ from call to call needs quorum = 1",
             )
 
     # --- `WorkListener` ---
