@@ -326,9 +326,12 @@ class TaskError(JobFailed):
 
     code = "AX-110"
 
-    def __init__(self, kind: str, message: str, traceback: str = "") -> None:
-        """`kind` is the name of the exception's class; of an exception itself nothing travels but text."""
-        super().__init__(f"{kind}: {message}" if message else kind, cause=traceback)
+    def __init__(self, kind: str, message: str = "", traceback: str = "", *, cause: str = "", fix: str = "") -> None:
+        """`kind` is the name of the exception's class; of an exception itself nothing travels but text.
+
+        It can be made of a message alone too, as every error of the family: strangers name errors by their codes.
+        """
+        super().__init__(f"{kind}: {message}" if message else kind, cause=traceback or cause, fix=fix)
         self.kind = kind
         self.reason = message
         self.traceback = traceback

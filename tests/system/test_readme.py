@@ -141,6 +141,7 @@ def reader(tmp_path: Path) -> Iterator[Reader]:
         found.leave()
 
 
+@pytest.mark.timeout(600)
 def test_what_the_pages_say_works_word_for_word(reader: Reader, tmp_path: Path) -> None:
     for page in PAGES:
         reader.read(page)

@@ -137,10 +137,10 @@ def _free_for_both(family: int, address: tuple[object, ...]) -> socket.socket:
 
 
 def _cannot_open(host: str, port: int, error: OSError) -> SettingsError:
-    where = f"UDP {join_host_port(host, port)}"
+    where = f"{join_host_port(host, port)} (UDP)"
     if error.errno == errno.EADDRINUSE:
         return PortTaken(
-            f"something else already has {where}",
+            f"something else already listens at {where}",
             fix="stop it, choose another port with --listen HOST:PORT, or take announces by HTTPS alone: "
             "[tracker] datagrams = false",
         )

@@ -215,7 +215,7 @@ async def test_a_port_that_somebody_has_is_told(start: Start, lines: list[socket
     lines.append(line)
     line.bind(("127.0.0.1", 0))
     port = line.getsockname()[1]
-    with pytest.raises(PortTaken, match=f"something else already has UDP 127.0.0.1:{port}") as caught:
+    with pytest.raises(PortTaken, match=f"something else already listens at 127.0.0.1:{port} .UDP.") as caught:
         await start(listen=f"127.0.0.1:{port}")
     assert "datagrams = false" in caught.value.fix
 
