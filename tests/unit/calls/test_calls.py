@@ -124,15 +124,6 @@ def test_arrays_within_sparse_matrices_are_left_out() -> None:
     assert (opened(packed)[0] != sparse).nnz == 0
 
 
-def test_arrays_within_frames_are_left_out() -> None:
-    pandas = pytest.importorskip("pandas", reason="no pandas here")
-    frame = pandas.DataFrame({"a": np.arange(5000), "b": np.linspace(0, 1, 5000)})
-    packed = CallPacker().pack_call((frame,), {})
-    assert len(packed.data) < 20_000
-    assert sum(map(len, packed.blobs.values())) >= 80_000
-    assert opened(packed)[0].equals(frame)
-
-
 def test_a_blob_of_another_length_is_refused() -> None:
     packed = CallPacker().pack_call((LARGE,), {})
     with pytest.raises(MalformedMessage, match="a blob of 8 bytes"):
