@@ -14,7 +14,7 @@ from typing import Any
 
 import msgspec
 
-from axonp2p.client.events.events import Event, JobGoesOn, JobWaiting, PeerLost, PeerPaused, PeerResumed
+from axonp2p.client.events.events import Event, JobFinished, JobGoesOn, JobWaiting, PeerLost, PeerPaused, PeerResumed
 from axonp2p.client.storage.disk_work import DiskWork
 from axonp2p.client.storage.job_record import JobRecord, PeerRecord
 from axonp2p.client.storage.job_store import JobFolder
@@ -111,6 +111,18 @@ class JobJournal:
         """The job cannot go on without these paused peers; with nobody named it goes on."""
         self.change(waits_for=names)
         self.tell(JobWaiting(peers=names) if names else JobGoesOn())
+
+    def finished_event(self, facts: dict[str, Any]) -> JobFinished:
+        """How a job ended whose units are all in its record; `facts`: what its last life knows."""
+        record = self.record
+        return JobFinished(
+            job=record.id,
+            folder=str(self.folder.path),
+            rounds=record.done,
+            wire_bytes=record.wire_bytes,
+            credits=record.credits,
+            **facts,
+        )
 
     def _change_peer(self, rank: int, **fields: str) -> None:
         """Of those of this life of the job."""

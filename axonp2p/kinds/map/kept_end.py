@@ -75,11 +75,4 @@ def finished_event(journal: JobJournal, *, copied: int = 0, **of_this_life: Any)
         seconds=facts["seconds"], copied=copied,
     )  # fmt: skip
     journal.tell(done)
-    return JobFinished(
-        job=record.id,
-        folder=folder,
-        rounds=record.results,
-        wire_bytes=record.wire_bytes,
-        credits=record.credits,
-        **facts,
-    )
+    return journal.finished_event(facts)

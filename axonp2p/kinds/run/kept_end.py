@@ -58,11 +58,4 @@ def finished_event(journal: JobJournal, failed: Sequence[int], **of_this_life: A
         credits=record.credits, receipts=facts["receipts"],
     )  # fmt: skip
     journal.tell(results)
-    return JobFinished(
-        job=record.id,
-        folder=folder,
-        rounds=record.results,
-        wire_bytes=record.wire_bytes,
-        credits=record.credits,
-        **facts,
-    )
+    return journal.finished_event(facts)
