@@ -6,6 +6,7 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 
 from axonp2p.kinds.map.opinions.quorum import Accepted, Vote
+from axonp2p.kinds.map.reduce_tree import ReduceTree
 
 CRASHES = 4
 """So often the process of a call may end under it, at whichever peers, before its result is that it crashed."""
@@ -35,6 +36,8 @@ class QueuePlan:
     """Of items that an earlier life left undecided: how many must be equal, and what was found."""
     outvoted: Collection[str] = ()
     """Peers that get no calls: others agreed that their results are wrong."""
+    tree: ReduceTree | None = None
+    """Where results are merged: a call that merges waits for the results that it is made of."""
 
 
 @dataclass(frozen=True)
@@ -137,6 +140,8 @@ class LiveChunk:
     asked_back: bool = False
     quorum: int = 0
     """How many equal results its calls need; 0: nothing has come of it yet."""
+    void: frozenset[int] = frozenset()
+    """Calls whose results do not count: what they merge counts no more."""
 
     @property
     def left(self) -> tuple[int, ...]:
