@@ -85,7 +85,7 @@ def try_first_call(spec: MapJob, bundle: Bundle, meanwhile: Meanwhile) -> CallTr
 async def _try(folder: Path, spec: MapJob, meanwhile: Meanwhile) -> CallTrial:
     async with sandboxed(folder, spec, KINDS[spec.kind].worker) as worker:
         await worker.channel.send(MayTell(rank=None, bytes=2**31))
-        await worker.channel.send(Control(), pack_frame(preparation_of(spec.map)))
+        await worker.channel.send(Control(), pack_frame(preparation_of(spec.map, None)))
         await worker.channel.send(Control(), pack_frame(BeginChunk(chunk=0, items=[0])))
         meanwhile.begin(f"call 0, which is ended after {TRY_S:.0f} s,")
         began = time.monotonic()

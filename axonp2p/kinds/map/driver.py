@@ -24,9 +24,9 @@ from axonp2p.errors import AxonError, JobFailed, PeerMisbehaved, SettingsError, 
 from axonp2p.jobs.lifecycle import JobState
 from axonp2p.jobs.messages import HandBack, OwnersMessage, WorkerPaused
 from axonp2p.kinds.map.arriving_results import ArrivedResults, ArrivingResults
-from axonp2p.kinds.map.call_forms import pack_error
+from axonp2p.kinds.map.call_forms import LARGEST_IN_CHUNK, pack_error
 from axonp2p.kinds.map.call_pay import PAY_EVERY_S, CallPay, place_of
-from axonp2p.kinds.map.calls.calls_store import CallsStore
+from axonp2p.kinds.map.calls.calls_store import BLOBS, CallsStore
 from axonp2p.kinds.map.calls.live_calls import LiveCalls
 from axonp2p.kinds.map.chunk_sending import ChunkSending
 from axonp2p.kinds.map.events import (
@@ -40,6 +40,7 @@ from axonp2p.kinds.map.events import (
     ResultsDoubted,
 )
 from axonp2p.kinds.map.kept_end import RESULTS, finished_event, open_results
+from axonp2p.kinds.map.merge_calls import MergeCalls
 from axonp2p.kinds.map.messages import (
     AtWork,
     BlobsLacking,
@@ -68,6 +69,7 @@ from axonp2p.kinds.map.queue_actions import (
     StopChunk,
 )
 from axonp2p.kinds.map.record import MapRecord
+from axonp2p.kinds.map.reduce_tree import ReduceTree
 from axonp2p.kinds.map.result_keeping import ResultKeeping
 from axonp2p.kinds.map.results_store import ItemOpinion, ItemResult, ResultsStore, WorkDone
 from axonp2p.kinds.map.section import MapJob, preparation_of
@@ -131,6 +133,8 @@ class MapDriver:
         """When the job fails because nobody is there who could give another opinion."""
         self._unwanted: set[int] = set()
         """Items that the program cancelled and that are not in the queue yet."""
+        self._tree: ReduceTree | None = None
+        self._first_failure = ""
         self._told_failed = self._copied = 0
         self._begun = self._leaving = self._pausing = self._stopping = False
 
@@ -142,27 +146,31 @@ class MapDriver:
         record, section = self._record, self._section
         self._opinions.open()
         outvoted = self._store.outvoted()
-        self._store.close()
         sizes = None
         if section.calls:
             self._calls = CallsStore(self._journal.folder.path)
             sizes = self._live.sizes if self._live else self._calls.sizes()
             self._calls.close()
+        self._tree = self._store.tree()
         plan = QueuePlan(
             items=record.items,
             finished=found,
+            tree=self._tree,
             retries=section.retries,
             chunk=section.chunk,
             first_chunk=(record.lives + 1) << 24,
-            weigh=(lambda item: 0) if sizes is None else sizes.__getitem__,
-            group=self._live.groups.__getitem__ if self._live else lambda item: 0,
+            weigh=self._weigh if sizes is None else sizes.__getitem__,
+            group=self._live.groups.__getitem__ if self._live else lambda item: int(self._merges(item)),
             closed=self._live is None,
             quorum=self._quorum_of,
             opinions=self._opinions.for_queue(),
             outvoted=outvoted,
         )
         self._queue = ChunkQueue(plan)
-        self._sending = ChunkSending(self._calls, self._live, self._not_sent)
+        self._store.close()
+        blobs = self._journal.folder.path / BLOBS
+        merges = MergeCalls(self._tree, self._store, self._keeping.finished, blobs) if self._tree else None
+        self._sending = ChunkSending(blobs, self._not_sent, self._calls, self._live, merges)
 
     def pause(self) -> None:
         """`Driver`."""
@@ -220,6 +228,7 @@ class MapDriver:
                     if not self._pausing:
                         await self._carry_out(self._queue.begin(self._clock.monotonic()))
                 self._look_for_voices()
+                self._look_for_failures()
                 await self._hear(begin_by)
         return True
 
@@ -237,6 +246,15 @@ class MapDriver:
                 cause=f"those that are there have given theirs: {', '.join(sorted(map(self._name, self._there)))}",
                 fix=f"axon resume {self._record.id}, once there are more peers; "
                 "a function whose results differ from call to call needs quorum = 1",
+            )
+
+    def _look_for_failures(self) -> None:
+        """Where results are merged, none can be missing."""
+        if self._tree and (failed := self._keeping.failed):
+            raise JobFailed(
+                f"{plural(failed, 'call')} of {self._tree.calls:,} failed, so the results cannot be merged",
+                cause=self._first_failure,
+                fix=f"correct {self._section.fn} so that it returns a value for every item, and submit the job again",
             )
 
     # --- `WorkListener` ---
@@ -299,7 +317,7 @@ class MapDriver:
 
     def _greet(self, rank: int) -> None:
         self._silence.heard(rank, self._clock.monotonic())
-        self._tell(rank, preparation_of(self._section))
+        self._tell(rank, preparation_of(self._section, self._tree))
 
     async def _hear(self, begin_by: float) -> None:
         """Wait for the next fact, or for the time at which something is due, and do what follows."""
@@ -488,10 +506,16 @@ class MapDriver:
         if not found:
             return
         items = [item for item, _ in found]
+        outcomes = [outcome for _, outcome in found]
+        if self._tree:
+            above = sorted(self._tree.above(items))
+            for item in above:
+                self._opinions.drop(item)
+            outcomes += await asyncio.to_thread(self._store.forget, above)
         back, taken = (len(items), 0) if again else (0, len(items))
         self._journal.tell(ResultsDoubted(peer=name, again=back, taken=taken, items=items[:16]))
         if again:
-            self._keeping.took_back([outcome for _, outcome in found])
+            self._keeping.took_back(outcomes)
             await self._carry_out(self._queue.reopen(items, self._clock.monotonic()))
 
     def _not_sent(self, rank: int, error: AxonError) -> None:
@@ -593,6 +617,7 @@ class MapDriver:
             if isinstance(value, TaskError) and self._told_failed < MOST_TOLD:
                 self._told_failed += 1
                 kind, message = value.kind[:_PLAIN], value.reason[:_PLAIN]
+                self._first_failure = self._first_failure or f"call {result.item}: {kind}: {message}"
                 event = CallFailed(item=result.item, peer=result.peer, kind=kind, message=message)
                 found.append(lambda done, failed, event=event: event)
         return found
@@ -621,7 +646,7 @@ class MapDriver:
         self._pay.pay(settlement, self._clock.monotonic())
         receipts = await settlement.settle()
         record, folder = self._record, str(self._journal.folder.path)
-        if not self._queue.over_all and (self._leaving or not self._stopping or not record.results):
+        if not self._queue.over_all and (self._leaving or not self._stopping or not record.results or self._tree):
             self._journal.enter(JobState.PAUSED)
             return JobPaused(job=record.id, folder=folder, round=record.results)
         self._journal.enter(JobState.FINISHED)
@@ -659,6 +684,13 @@ class MapDriver:
     def _there(self) -> set[int]:
         """Ranks as the record has them: the crew misses a peer before this driver has dealt with what it said last."""
         return {peer.rank for peer in self._record.peers if not peer.lost}
+
+    def _merges(self, item: int) -> bool:
+        return self._tree is not None and self._tree.merges(item)
+
+    def _weigh(self, item: int) -> int:
+        """A call of the job's own function is its number; one that merges brings the results, or the name of a blob."""
+        return LARGEST_IN_CHUNK if self._merges(item) else 0
 
     def _place(self, rank: int) -> str:
         lease = self._settlement.crew.leases[rank]
