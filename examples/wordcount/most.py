@@ -1,4 +1,4 @@
-"""The most frequent words of Python's library: python most.py, with a swarm at hand. It submits the job of this folder."""
+"""The most frequent words of Python's library: python most.py, with a swarm at hand. It submits this folder's job."""
 
 import argparse
 import pathlib

@@ -62,7 +62,8 @@ class ChunkQueue:
     def __init__(self, plan: QueuePlan) -> None:
         self._plan = plan
         self._tree = plan.tree
-        self._items = WaitingItems(plan.items, plan.finished, plan.tree.leaves if plan.tree else None)
+        items, turns = (plan.tree.calls, plan.tree.leaves) if plan.tree else (plan.items, None)
+        self._items = WaitingItems(items, plan.finished, turns)
         self._closed = plan.closed
         self._next_chunk = plan.first_chunk
         self._chunks: dict[int, LiveChunk] = {}
@@ -90,7 +91,7 @@ class ChunkQueue:
             if self._items.is_known(item) and not self._items.is_done(item):
                 self._opinions[item] = opinions
                 self._items.put_back(item)
-        for call in range(plan.tree.leaves, plan.items) if plan.tree else ():
+        for call in range(plan.tree.leaves, plan.tree.calls) if plan.tree else ():
             self._put_back_if_ready(call)
         self._sizes = ChunkSizes(plan.chunk)
         self._durations = Durations()

@@ -37,7 +37,7 @@ class QueuePlan:
     outvoted: Collection[str] = ()
     """Peers that get no calls: others agreed that their results are wrong."""
     tree: ReduceTree | None = None
-    """Where results are merged: a call that merges waits for the results that it is made of."""
+    """Where results are merged, its calls are the items: one that merges waits for the results that it is made of."""
 
 
 @dataclass(frozen=True)

@@ -52,8 +52,8 @@ class ReduceTree:
         return range(call * self.fold, min(self.items, (call + 1) * self.fold))
 
     def parts_of(self, call: int) -> range:
-        """The calls whose results another one merges; none for one that folds items."""
-        if not self.merges(call):
+        """The calls whose results another one merges; none for one that folds items, or is none of these."""
+        if not self.leaves <= call < self.calls:
             return range(0)
         level = bisect_right(self._firsts, call) - 1
         below, size = self._sizes[level - 1], self._sizes[level]
