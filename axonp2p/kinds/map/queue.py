@@ -286,7 +286,7 @@ class ChunkQueue:
 
     def has_opinion(self, rank: int, item: int) -> bool:
         """Whether the peer there has given its opinion of an item that waits for others."""
-        return any(one.peer == self._peers[rank] for one in self._opinions.get(item, (0, []))[1])
+        return any(one.peer == self._peers.get(rank) for one in self._opinions.get(item, (0, []))[1])
 
     @property
     def opinions_awaited(self) -> int:
