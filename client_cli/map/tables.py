@@ -57,12 +57,12 @@ def opinions(story: MapStory) -> Table:
     for name in names:
         waited, items, one = story.waited_of[name], waits.get(name, []), story.outvoted.get(name, OutvotedPeer())
         outvoted = calls_text(one.first, one.calls) if one.calls else "-"
-        others, unsaid = ", ".join(one.others), _doubted(one)
-        texts.append([name, f"{waited:,}", _some(items), outvoted, others or "-", unsaid])
+        others = ", ".join(one.others)
+        texts.append([name, outvoted, others or "-", _doubted(one), _some(items), f"{waited:,}"])
         first = one.first if one.calls else None
-        rows.append([name, waited, len(items), one.calls, first, others, one.again, one.taken])
-    heads = ["Peer", "Had to wait", "Wait now", "Outvoted in", "By", "Only it had found"]
-    columns = ["peer", "waited", "wait", "outvoted_calls", "first", "outvoted_by", "made_again", "taken"]
+        rows.append([name, one.calls, first, others, one.again, one.taken, len(items), waited])
+    heads = ["Peer", "Outvoted in", "By", "Only it had found", "Wait now", "Waited"]
+    columns = ["peer", "outvoted_calls", "first", "outvoted_by", "made_again", "taken", "wait", "waited"]
     return Table("opinions", heads, texts, columns, rows)
 
 

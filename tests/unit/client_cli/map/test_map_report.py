@@ -132,10 +132,9 @@ def test_who_was_outvoted_what_waits_and_what_is_made_again_are_shown(tmp_path: 
     assert list(rows) == ["heron", "lynx", "otter", "wren"]
     (doubted,) = [one for one in job.folder.read_events() if isinstance(one, map_events.ResultsDoubted)]
     assert rows["heron"] == {
-        "peer": "heron", "waited": "6", "wait": "0", "outvoted_calls": "6", "first": str(rows["heron"]["first"]),
-        "outvoted_by": "otter, lynx", "made_again": str(doubted.again), "taken": "0",
+        "peer": "heron", "outvoted_calls": "6", "first": "177", "outvoted_by": "otter, lynx",
+        "made_again": "32", "taken": "0", "wait": "0", "waited": "6",
     }  # fmt: skip
-    assert doubted.again == 32
     assert f"32 results, made again (items {', '.join(map(str, doubted.items[:5]))}, ...)" in made.html
     assert (rows["wren"]["waited"], rows["wren"]["wait"]) == ("3", "3")
 
