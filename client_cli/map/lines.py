@@ -28,16 +28,18 @@ def stays(event: events.Event) -> str:
         case events.PeerHandedBack():
             return f"{event.peer} is wanted back by its owner: {event.reason}"
         case map_events.ChunkCopied():
-            return f"{_calls(event.first, event.calls)} are made at {event.peer} too: {event.slow_peer} is stuck"
+            are = "is" if event.calls == 1 else "are"
+            return f"{calls_text(event.first, event.calls)} {are} made at {event.peer} too: {event.slow_peer} is stuck"
         case map_events.PeerOutvoted():
             others = ", ".join(event.others)
-            return f"warning: {event.peer} found something else than {others} in {_calls(event.first, event.calls)}"
+            return f"warning: {event.peer} found something else than {others} in {calls_text(event.first, event.calls)}"
         case map_events.ResultsDoubted():
             items = ", ".join(map(str, event.items))
             if event.taken:
                 taken = plural(event.taken, "result")
                 return f"warning: {taken} that only {event.peer} gave may be wrong, and were taken already ({items})"
-            return f"{plural(event.again, 'call')} that only {event.peer} made are made again ({items})"
+            are = "is" if event.again == 1 else "are"
+            return f"{plural(event.again, 'call')} that only {event.peer} made {are} made again ({items})"
         case map_events.ChunkCrashed():
             return f"the process of call {event.item} ended at {event.peer}: {event.reason}"
         case map_events.CallFailed():
@@ -52,7 +54,8 @@ def stays_without_bar(event: events.Event) -> str:
     if isinstance(event, map_events.ChunkDone):
         return progress_text(event)
     if isinstance(event, map_events.OpinionAwaited):
-        return f"{_calls(event.first, event.calls)} of {event.peer} wait for a second opinion of another peer"
+        wait = "waits" if event.calls == 1 else "wait"
+        return f"{calls_text(event.first, event.calls)} of {event.peer} {wait} for a second opinion of another peer"
     return ""
 
 
@@ -132,6 +135,6 @@ def _awaited(event: map_events.ChunkDone | map_events.OpinionAwaited) -> str:
     return f"{event.awaited:,} {'waits' if event.awaited == 1 else 'wait'} for a second opinion"
 
 
-def _calls(first: int, calls: int) -> str:
-    """A chunk's calls mostly follow each other."""
+def calls_text(first: int, calls: int) -> str:
+    """Which ones: a chunk's calls mostly follow each other."""
     return f"call {first}" if calls == 1 else f"{calls:,} calls from {first} on"

@@ -1,6 +1,7 @@
-"""The first results of a job, as its page and its report show them: read from results.sqlite, in a thread, as text.
+"""The first results of a job, as its page and its report show them: read from results.sqlite, in a thread, as text; and
+how many were compared, and whose wait for another opinion.
 
-They are what strangers computed: short ones are opened as the client opens them, never unpickled, and cut where they
+Results are what strangers computed: short ones are opened as the client opens them, never unpickled, and cut where they
 are shown; of long ones only their size is read.
 """
 
@@ -24,6 +25,8 @@ from axonp2p.plain_text import bytes_text
 
 MOST_FOUND = 10_000
 """In the CSV; results.sqlite has all."""
+MOST_OPINIONS = 40_000
+"""More cannot wait: see `MOST_AWAITED` and `LARGEST_QUORUM` of the kind."""
 LONGEST_OPENED = 1024
 """Bytes of a result that is opened to show it."""
 LONGEST_SHOWN = 400
@@ -52,10 +55,22 @@ class FoundResult:
 
 
 @dataclass(frozen=True)
+class WaitingOpinion:
+    """What a peer found of an item counts only if other peers find the same."""
+
+    item: int
+    peer: str
+
+
+@dataclass(frozen=True)
 class ResultsFound:
     """Those that were read."""
 
     results: Sequence[FoundResult] = ()
+    compared: int = 0
+    """How many of all results more than one peer gave."""
+    waiting: Sequence[WaitingOpinion] = ()
+    """In the order of their items."""
     trouble: str = ""
     """Why none could be read."""
     picture: bytes = b""
@@ -88,9 +103,11 @@ def _read_results(file: Path) -> ResultsFound:
             last = ReduceTree(*tree).calls - 1 if tree else 0
             merged = database.execute("SELECT item FROM results WHERE item = ?", (last,)).fetchone()
             rows = database.execute(_QUERY, (LONGEST_OPENED, last if merged else 0, MOST_FOUND)).fetchall()
+            ((compared,),) = database.execute("SELECT count(*) FROM results WHERE agreed > 1")
+            waiting = database.execute("SELECT item, name FROM opinions ORDER BY item LIMIT ?", (MOST_OPINIONS,)).fetchall()
     except sqlite3.Error as error:
         return ResultsFound(trouble=f"{file.name} cannot be read: {error}")
-    return ResultsFound([_found(*row) for row in rows])
+    return ResultsFound([_found(*row) for row in rows], compared, [WaitingOpinion(*row) for row in waiting])
 
 
 def _found(item: int, outcome: str, peer: str, size: int, value: bytes | None) -> FoundResult:

@@ -137,6 +137,7 @@ async def test_on_a_phone_nothing_is_wider_than_the_screen(
         ("resumed", "RUNNING", "261 of 400 calls have a result.", {"ran"}),
         ("failed", "FAILED", "120 of 400 calls have a result.", {"ran"}),
         ("finished", "FINISHED", "400 of 400 calls have a result; 3 failed", {"ran", "failed", "copy", "stuck"}),
+        ("compared", "RUNNING", "heron gets no more calls: its results differ from those of 2 others.", {"ran"}),
     ],
 )
 async def test_calls_by_peer_over_time_and_their_results(
@@ -153,6 +154,8 @@ async def test_calls_by_peer_over_time_and_their_results(
         rows = one.tab.locator("#results-rows tbody tr")
         await expect(rows).to_have_count(min(100, job.done) or 1)
         await expect(rows.first).to_contain_text("{'inside': 785000}" if job.done else "Nothing yet.")
+        opinions = one.tab.locator("section", has=one.tab.get_by_role("heading", name="Second opinions"))
+        await expect(opinions.locator("tbody tr")).to_have_count(4 if state == "compared" else 0)
         assert one.asked == [address]
 
 
