@@ -11,15 +11,13 @@ from contextlib import AbstractAsyncContextManager
 from importlib.util import find_spec
 from pathlib import Path
 
-from axonp2p.errors import JobFailed, LimitReached, PeerMisbehaved, TaskMistake, Unreachable
+from axonp2p.errors import JobFailed, LimitReached, PeerMisbehaved, Unreachable
 from axonp2p.jobs.bundle import Bundle
-from axonp2p.jobs.task_fixes import task_fix
-from axonp2p.kinds.train.local.trial_messages import FromTrial, TrialDoing, TrialFound
+from axonp2p.kinds.train.local.trial_messages import FromTrial, TrialDoing, TrialFound, mistake_of
 from axonp2p.kinds.train.section import TrainJob
 from axonp2p.missing_modules import not_installed
 from axonp2p.sandbox.child import SandboxedWorker, WorkerEnd, why_no_sandbox
 from axonp2p.sandbox.messages import Control
-from axonp2p.training.messages import TaskFailed
 from axonp2p.wire.codec import decode
 from axonp2p.wire.frame import HEADER_LIMIT, split_frame
 from client_cli.child_errors import last_lines
@@ -68,10 +66,10 @@ async def _try(
                     said: FromTrial = decode(split_frame(payload).header, FromTrial, HEADER_LIMIT)
                     if isinstance(said, TrialDoing):
                         meanwhile.begin(said.what)
-                    elif isinstance(said, TaskFailed):
-                        raise mistake_of(said)
-                    else:
+                    elif isinstance(said, TrialFound):
                         return said
+                    else:
+                        raise mistake_of(said)
         except PeerMisbehaved as error:
             raise JobFailed("the task wrote into its worker's channel", cause=error.message) from error
         except Unreachable as error:
@@ -80,11 +78,6 @@ async def _try(
                     raise why_ended(await worker.wait()) from error
             except TimeoutError:
                 raise JobFailed("the task closed its worker's channel", fix="look for os.close()") from error
-
-
-def mistake_of(said: TaskFailed) -> TaskMistake:
-    """The error for a mistake of the task."""
-    return TaskMistake(f"the task made a mistake in {said.doing}", cause=said.traceback, fix=task_fix(said.traceback))
 
 
 def why_ended(end: WorkerEnd) -> JobFailed:

@@ -25,7 +25,7 @@ from axonp2p.hosting.messages import HostedJob, HostRole
 from axonp2p.hosting.tending import Tending
 from axonp2p.jobs.bundle import Bundle
 from axonp2p.jobs.lifecycle import JobState
-from axonp2p.training.state_transfer.checkpoint_file import Model
+from axonp2p.tensors.checkpoint_file import Model
 from axonp2p.transport.address import PinnedAddress
 from tests.fakes import key_of
 from tests.unit.hosting.conftest import ADA, HOST, JOB, Hosting, Worked
