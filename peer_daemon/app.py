@@ -306,11 +306,12 @@ class Peer:
             parts.lan.dht = parts.reachability.port if parts.reachability else 0
         return port
 
-    async def _slots_changed(self) -> None:
-        """A lease began or ended."""
+    async def _slots_changed(self) -> asyncio.Event:
+        """A lease began or ended. The event is set when the trackers know."""
         await asyncio.to_thread(keep_leases, self._home / "leases.json", self._leases.living())
-        self._presence.slots_changed()
+        told = self._presence.slots_changed()
         self._owner.idle_supervisor.wake()
+        return told
 
     async def _noted(self, kind: str, sentence: str, job: str) -> None:
         """Something for the owner's history."""

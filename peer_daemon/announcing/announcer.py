@@ -60,11 +60,13 @@ class Announcer:
         self._said = False
         self._changes = ChangeLimit()
         self._woken = asyncio.Event()
+        self._told = asyncio.Event()
 
-    def changed(self) -> None:
-        """The row says something new: announced at once."""
+    def changed(self) -> asyncio.Event:
+        """The row says something new: announced at once. The event is set when the trackers were told, or are away."""
         self._news = True
         self._woken.set()
+        return self._told
 
     def others_say(self) -> None:
         """Others say something new of this peer: announced at once, if that does not happen too often."""
@@ -89,10 +91,12 @@ class Announcer:
         while True:
             self._woken.clear()
             news, self._news = self._news, False
+            told, self._told = self._told, asyncio.Event()
             news |= self._said and self._changes.take(self._clock.now())
             if news:
                 self._rota.changed()
             await self._round(news)
+            told.set()
             await self._look_whether_they_live()
             now = self._clock.now()
             written = self._rows.newest.at if self._rows.newest else now
