@@ -54,9 +54,9 @@ def open_results(journal: JobJournal, store: ResultsStore, pay: CallPay, book: R
     pay.open(store.work(), book, now, forget=bool(aside))
     items = _items(journal, spec)
     if tree := tree_of(spec, items):
-        store.plant(tree)
+        store.keep_tree(tree)
         # A crash may have come between a result that was taken back and those that it is part of.
-        lacking = tree.above(set(range(tree.calls)).difference(found))
+        lacking = tree.ancestors_of(set(range(tree.calls)).difference(found))
         store.forget(lacking)
         items, found = tree.calls, sorted(set(found) - lacking)
     journal.change(lasting=True, items=items, results=len(found), failed=len(store.failed()))

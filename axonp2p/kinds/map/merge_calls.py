@@ -41,7 +41,7 @@ class MergeCalls:
         shutil.rmtree(self._blobs, ignore_errors=True)
 
     def _arguments(self, item: int) -> PackedPart:
-        packed, large = as_part(pack_values(self._store.values(self._tree.parts_of(item))), {}, LARGEST_IN_CHUNK)
+        packed, large = as_part(pack_values(self._store.values(self._tree.children_of(item))), {}, LARGEST_IN_CHUNK)
         for name, data in large.items():
             try:
                 self._blobs.mkdir(exist_ok=True)

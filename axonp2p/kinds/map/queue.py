@@ -243,15 +243,15 @@ class ChunkQueue:
     def reopen(self, items: Iterable[int], now: float) -> list[QueueAction]:
         """The results of these do not count any more, nor do those that they are part of."""
         items = set(items)
-        above = self._tree.above(items) if self._tree else set[int]()
-        for item in above:
+        ancestors = self._tree.ancestors_of(items) if self._tree else set[int]()
+        for item in ancestors:
             self._opinions.pop(item, None)
         for chunk in self._chunks.values():
-            if void := above.intersection(chunk.left):
+            if void := ancestors.intersection(chunk.left):
                 chunk.void |= void
                 if not chunk.stopped:
                     self._stop(chunk)
-        for item in sorted(items | above):
+        for item in sorted(items | ancestors):
             if self._items.is_known(item) and self._items.is_done(item):
                 self._items.reopen(item)
         return self._go_on(now)
@@ -506,7 +506,7 @@ class ChunkQueue:
 
     def _is_ready(self, item: int) -> bool:
         """Whether there is all that it merges, if it merges anything."""
-        return not self._tree or all(self._items.is_done(part) for part in self._tree.parts_of(item))
+        return not self._tree or all(self._items.is_done(part) for part in self._tree.children_of(item))
 
     def _put_back_if_ready(self, merge: int) -> None:
         if not self._items.is_done(merge) and not self._items.is_live(merge) and self._is_ready(merge):

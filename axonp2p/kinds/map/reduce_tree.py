@@ -51,8 +51,8 @@ class ReduceTree:
         """The items that one of the first calls folds."""
         return range(call * self.fold, min(self.items, (call + 1) * self.fold))
 
-    def parts_of(self, call: int) -> range:
-        """The calls whose results another one merges; none for one that folds items, or is none of these."""
+    def children_of(self, call: int) -> range:
+        """The calls whose results this one merges; none for one that folds items, or that does not exist."""
         if not self.leaves <= call < self.calls:
             return range(0)
         level = bisect_right(self._firsts, call) - 1
@@ -70,8 +70,8 @@ class ReduceTree:
         place = ((call - self._firsts[level] + 1) * size - 1) // below
         return self._firsts[level + 1] + place
 
-    def above(self, calls: Iterable[int]) -> set[int]:
-        """All calls that these are part of."""
+    def ancestors_of(self, calls: Iterable[int]) -> set[int]:
+        """All calls that merge what comes of these, nearer or further."""
         found: set[int] = set()
         for call in calls:
             parent = self.parent_of(call)

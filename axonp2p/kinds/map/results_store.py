@@ -159,7 +159,7 @@ class ResultsStore:
             )
             return [value for (value,) in found]
 
-    def plant(self, tree: ReduceTree) -> None:
+    def keep_tree(self, tree: ReduceTree) -> None:
         """Results are merged: these are the calls."""
         with self._told():
             database = self._open()

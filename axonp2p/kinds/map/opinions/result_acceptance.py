@@ -190,10 +190,10 @@ class ResultAcceptance:
             return []
         items, outcomes = [item for item, _ in found], [outcome for _, outcome in found]
         if tree:
-            above = sorted(tree.above(items))
-            for item in above:
+            ancestors = sorted(tree.ancestors_of(items))
+            for item in ancestors:
                 self._opinions.drop(item)
-            outcomes += await asyncio.to_thread(self._store.forget, above)
+            outcomes += await asyncio.to_thread(self._store.forget, ancestors)
         back, taken = (len(items), 0) if again else (0, len(items))
         self._journal.tell(ResultsDoubted(peer=name, again=back, taken=taken, items=items[:16]))
         if not again:

@@ -97,7 +97,7 @@ def test_results_that_cannot_be_read_are_said_so(tmp_path: Path) -> None:
 
 def test_of_merged_results_the_last_one_is_shown(tmp_path: Path) -> None:
     store = ResultsStore(tmp_path / RESULTS)
-    store.plant(tree := ReduceTree(items=4, fold=2))
+    store.keep_tree(tree := ReduceTree(items=4, fold=2))
     store.keep([ItemResult(call, "value", pack_value(f"part {call}"), "otter") for call in (0, 1)], [])
     store.close()
     assert [one.text for one in find_results(tmp_path).results] == ["'part 0'", "'part 1'"]

@@ -87,7 +87,7 @@ class World:
                 self.merged[chunk, item] = self.parts(item)
 
     def parts_of(self, item: int) -> range:
-        return self.tree.parts_of(item) if self.tree else range(0)
+        return self.tree.children_of(item) if self.tree else range(0)
 
     def parts(self, item: int) -> list[int]:
         """Which of its results each part has now."""
@@ -95,7 +95,7 @@ class World:
 
     def reopen(self, item: int) -> None:
         assert self.tree
-        for one in {item} | self.tree.above([item]):
+        for one in {item} | self.tree.ancestors_of([item]):
             self.results.pop(one, None)
         self.obey(self.queue.reopen([item], self.now))
 

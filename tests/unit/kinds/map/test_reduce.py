@@ -204,7 +204,7 @@ def test_a_crash_between_a_doubted_result_and_its_merges_is_mended(loop: Virtual
     merged = [call for call in world.results() if TREE.merges(call)]
     assert merged
     store = life.driver._store
-    store.forget([TREE.parts_of(merged[0])[0]])
+    store.forget([TREE.children_of(merged[0])[0]])
     store.close()
     run(loop, world.life().live())
     assert value(world) == list(range(ITEMS))

@@ -12,7 +12,7 @@ def merged(tree: ReduceTree, call: int) -> list[int]:
     """The items in the result of a call, in the order in which they are merged."""
     if not tree.merges(call):
         return list(tree.items_of(call))
-    return [item for part in tree.parts_of(call) for item in merged(tree, part)]
+    return [item for part in tree.children_of(call) for item in merged(tree, part)]
 
 
 @given(items=st.integers(1, 3000), fold=st.integers(1, 200))
@@ -25,7 +25,7 @@ def test_the_last_call_merges_every_item_once_and_in_their_order(items: int, fol
 @given(items=st.integers(1, 3000), fold=st.integers(1, 200))
 def test_each_call_but_the_last_is_part_of_one_other(items: int, fold: int) -> None:
     tree = ReduceTree(items, fold)
-    parts = [(part, call) for call in range(tree.calls) for part in tree.parts_of(call)]
+    parts = [(part, call) for call in range(tree.calls) for part in tree.children_of(call)]
 
     assert parts == [(call, tree.parent_of(call)) for call in range(tree.calls - 1)]
     assert tree.parent_of(tree.calls - 1) is None
@@ -35,7 +35,7 @@ def test_each_call_but_the_last_is_part_of_one_other(items: int, fold: int) -> N
 def test_no_merge_is_of_one_result_or_of_too_many(items: int, fold: int) -> None:
     tree = ReduceTree(items, fold)
 
-    assert all(2 <= len(tree.parts_of(call)) <= ARITY for call in range(tree.leaves, tree.calls))
+    assert all(2 <= len(tree.children_of(call)) <= ARITY for call in range(tree.leaves, tree.calls))
 
 
 def test_what_is_above_a_call() -> None:
@@ -43,9 +43,9 @@ def test_what_is_above_a_call() -> None:
 
     assert (tree.leaves, tree.calls) == (34, 40)
     assert list(tree.items_of(33)) == [99]
-    assert tree.above([0]) == {34, 39}
-    assert tree.above([0, 33]) == {34, 38, 39}
-    assert tree.above([39]) == set()
+    assert tree.ancestors_of([0]) == {34, 39}
+    assert tree.ancestors_of([0, 33]) == {34, 38, 39}
+    assert tree.ancestors_of([39]) == set()
 
 
 def test_one_call_is_enough_for_few_items() -> None:
