@@ -5,14 +5,16 @@ Not for kind "train": the rounds of its coordinator take the place of the queue,
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import asyncio
+import contextlib
+from collections.abc import Callable, Iterable
 from typing import Any, Generic
 
 from axonp2p.client.events.events import JobPaused
 from axonp2p.client.run.crew import LeasedCrew
 from axonp2p.client.run.driver import JobContext
 from axonp2p.client.run.fact_inbox import Fact, FactInbox, OpenWord, OwnerSaid, PeerCame, PeerGone, Word
-from axonp2p.errors import JobFailed
+from axonp2p.errors import AxonError, JobFailed, SettingsError
 from axonp2p.jobs.lifecycle import JobState
 from axonp2p.jobs.messages import WorkerPaused, WorkerResumed
 from axonp2p.wire.codec import Message
@@ -63,6 +65,23 @@ class PeersAtWork(Generic[Word]):
     def wake(self, error: BaseException | None = None) -> None:
         """Have `next` return, or raise that error."""
         self._inbox.put(error)
+
+    def waker(self) -> Callable[[], None]:
+        """`wake` for other threads, for as long as the running loop is not closed."""
+        loop = asyncio.get_running_loop()
+
+        def wake() -> None:
+            with contextlib.suppress(RuntimeError):
+                loop.call_soon_threadsafe(self.wake)
+
+        return wake
+
+    def not_brought(self, rank: int, error: AxonError) -> None:
+        """A peer cannot have a file: a fault of this disk ends the job, all else the peer's part in it."""
+        if isinstance(error, SettingsError | JobFailed):
+            self.wake(error)
+        else:
+            self.must_go(rank, f"it did not take what its work needs: {error.message}")
 
     def must_go(self, rank: int, reason: str) -> None:
         """A peer's part in the job is over, once what it said until now is dealt with."""

@@ -10,7 +10,6 @@ import asyncio
 import contextlib
 import random
 from collections.abc import Callable, Sequence
-from functools import partial
 
 from axonp2p.client.events.events import Event
 from axonp2p.client.ledger.receipts import ReceiptBook
@@ -18,7 +17,7 @@ from axonp2p.client.run.driver import JobContext
 from axonp2p.client.run.fact_inbox import Fact, OwnerSaid, PeerCame, PeerGone, WorkerSaid
 from axonp2p.client.run.peers_at_work import REPORT_S, PeersAtWork
 from axonp2p.client.run.settlement import JobSettlement
-from axonp2p.errors import AxonError, JobFailed, PeerMisbehaved, SettingsError
+from axonp2p.errors import AxonError, JobFailed, PeerMisbehaved
 from axonp2p.jobs.lifecycle import JobState
 from axonp2p.jobs.messages import HandBack, WorkerPaused, WorkerResumed
 from axonp2p.kinds.map.arriving_results import ArrivedResults, ArrivingWords, MapWord
@@ -35,19 +34,7 @@ from axonp2p.kinds.map.opinions.result_acceptance import PLAIN, ResultAcceptance
 from axonp2p.kinds.map.opinions.second_opinions import SecondOpinions
 from axonp2p.kinds.map.peer_silence import PeerSilence
 from axonp2p.kinds.map.queue import ChunkQueue
-from axonp2p.kinds.map.queue_actions import (
-    Distrust,
-    KeepCrash,
-    KeepOpinions,
-    KeepResults,
-    KeepUndecided,
-    QueueAction,
-    QueuePlan,
-    SetAside,
-    StartChunk,
-    StopChunk,
-)
-from axonp2p.kinds.map.record import MapRecord
+from axonp2p.kinds.map.queue_actions import Distrust, QueueAction, QueuePlan, SetAside, StartChunk, StopChunk
 from axonp2p.kinds.map.reduce_tree import ReduceTree
 from axonp2p.kinds.map.result_keeping import ResultKeeping
 from axonp2p.kinds.map.results_store import ItemResult, ResultsStore
@@ -76,20 +63,12 @@ class MapDriver:
         self._peers: PeersAtWork[MapWord] = PeersAtWork(context, self._opened, MOST_WAITING)
         self._arriving = ArrivingWords(self._section.most_result)
         store = ResultsStore(self._journal.folder.path / RESULTS)
-        self._keeping = ResultKeeping(self._journal, store, self._pay, self._live, self._peers.wake)
-        self._store = store
-        self._opinions = SecondOpinions(
-            self._section,
-            self._journal,
-            store,
-            context.means.trust,
-            chance or random.SystemRandom().random,
-            self._keeping.finished,
-        )
-        self._acceptance = ResultAcceptance(self._journal, store, self._opinions, self._keeping, self._need.cores)
+        keeping = ResultKeeping(self._journal, store, self._pay, self._live, self._peers.wake)
+        draw, trust = chance or random.SystemRandom().random, context.means.trust
+        self._opinions = SecondOpinions(self._section, self._journal, store, trust, draw, keeping.finished)
+        self._acceptance = ResultAcceptance(self._journal, store, self._opinions, keeping, self._need.cores)
+        self._store, self._keeping = store, keeping
         self._silence = PeerSilence()
-        self._unwanted: set[int] = set()
-        """Items that the program cancelled and that are not in the queue yet."""
         self._tree: ReduceTree | None = None
         self._copied = 0
 
@@ -98,7 +77,7 @@ class MapDriver:
     def open(self, book: ReceiptBook) -> None:
         """`Driver`."""
         found = open_results(self._journal, self._store, self._pay, book, self._clock.now())
-        record, section = self._record, self._section
+        record, section = self._journal.record, self._section
         self._opinions.open()
         self._tree, outvoted = self._store.tree(), self._store.outvoted()
         self._store.close()
@@ -108,7 +87,7 @@ class MapDriver:
             sizes = self._live.sizes if self._live else self._calls.sizes()
             self._calls.close()
         plan = QueuePlan(
-            items=record.items,
+            items=record.units,
             finished=found,
             retries=section.retries,
             chunk=section.chunk,
@@ -124,7 +103,7 @@ class MapDriver:
         self._queue = ChunkQueue(plan)
         blobs = self._journal.folder.path / BLOBS
         merges = MergeCalls(self._tree, self._store, self._keeping.finished, blobs) if self._tree else None
-        self._sending = ChunkSending(blobs, self._not_sent, self._calls, self._live, merges)
+        self._sending = ChunkSending(blobs, self._peers.not_brought, self._calls, self._live, merges)
 
     def pause(self) -> None:
         """`Driver`."""
@@ -142,25 +121,23 @@ class MapDriver:
         """`Driver`."""
         self._settlement = settlement
         self._pay.due = self._clock.monotonic() + PAY_EVERY_S
-        self._keeping.begin(self._record.results, self._record.failed)
+        self._keeping.begin()
         try:
             return await self._end() if await self._work() else None
         except (AxonError, asyncio.CancelledError) as error:
             # What was accepted is paid all the same, as far as the disk takes it.
             with contextlib.suppress(AxonError, OSError):
                 await self._close()
-                await self._journal.disk.finished()
-                if isinstance(error, AxonError):
-                    await settlement.settle()
+                await settlement.settle_after(error)
             raise
 
     async def _work(self) -> bool:
         """Until it is over; false: too few peers are left, and others are waited for."""
         crew = self._settlement.crew
         # In the first life no peer has calls of an earlier one.
-        self._peers.work_for_us(crew, REPORT_S if self._record.lives > 1 else 0.0)
+        self._peers.work_for_us(crew, REPORT_S if self._journal.record.lives > 1 else 0.0)
         if self._live:
-            self._live.attach(partial(_wake, asyncio.get_running_loop(), self._peers.wake))
+            self._live.attach(self._peers.waker())
         async with self._context.replacing(crew):
             while not self._over:
                 if self._peers.too_few(0 if self._queue.over_all else 1):
@@ -237,28 +214,24 @@ class MapDriver:
         actions = self._queue.hold(now) if self._peers.pausing else []
         if self._live is None:
             return actions
-        if (more := self._live.stored - self._queue.items) > 0:
-            actions += self._queue.add(more, now)
+        news = self._live.news(self._queue.items)
+        if news.more:
+            actions += self._queue.add(news.more, now)
             self._journal.change(items=self._queue.items)
-        self._unwanted.update(self._live.take_cancelled())
-        known = sorted(item for item in self._unwanted if item < self._queue.items)
-        self._unwanted.difference_update(known)
-        if dropped := [ItemResult(item, "cancelled", b"", "") for item in known if self._queue.drop(item)]:
+        if dropped := [ItemResult(item, "cancelled", b"", "") for item in news.cancelled if self._queue.drop(item)]:
             self._keeping.put(dropped, [None] * len(dropped))
-        if self._live.complete and self._live.stored == self._queue.items:
+        if news.complete:
             actions += self._queue.close(now)
         return actions
 
     async def _word(self, rank: int, word: MapWord, now: float) -> list[QueueAction]:
         actions = self._queue.answers(rank, now)
         match word:
-            case AtWork() if rank not in self._peers.reported:
-                self._peers.reported.add(rank)
-                actions += self._queue.joined(
-                    rank, min(word.cores, self._need.cores), now, word.chunks, peer=self._key(rank)
-                )
             case AtWork():
-                pass
+                if rank not in self._peers.reported:
+                    self._peers.reported.add(rank)
+                    cores = min(word.cores, self._need.cores)
+                    actions += self._queue.joined(rank, cores, now, word.chunks, peer=self._key(rank))
             case ChunkBegun(chunk=chunk):
                 self._acceptance.begun(rank, chunk, now)
                 actions += self._queue.begun(rank, chunk, now)
@@ -280,7 +253,7 @@ class MapDriver:
         if len(came.outcomes) > len(awaited):
             self._peers.must_go(rank, "it has more results than calls")
             return []
-        lease, age = self._peers.crew.leases[rank], self._clock.now() - self._record.created
+        lease, age = self._peers.crew.leases[rank], self._clock.now() - self._journal.record.created
         items = awaited[: len(came.outcomes)]
         groups = await self._acceptance.came(rank, lease, items, came, now, age)
         return self._queue.results(rank, came.chunk, [one.raised for one in came.outcomes], now, groups)
@@ -297,7 +270,7 @@ class MapDriver:
 
     async def _gone(self, rank: int, reason: str, now: float) -> list[QueueAction]:
         await self._keeping.finished()
-        if self._pay.owes(self._place(rank)):  # while it may still sign
+        if self._pay.owes(place_of(self._peers.crew.leases[rank])):  # while it may still sign
             self._pay.pay(self._settlement, now)
             await self._journal.disk.finished()
         await self._sending.drop(rank)
@@ -317,16 +290,13 @@ class MapDriver:
                     await self._start(action)
                 case StopChunk(rank=rank, chunk=chunk, only_waiting=only_waiting):
                     self._peers.tell(rank, EndChunk(chunk=chunk, only_waiting=only_waiting))
-                case KeepResults() | KeepOpinions() | KeepUndecided() | KeepCrash():
-                    name, queue = self._peers.name(action.rank), self._queue
-                    self._acceptance.carry_out(action, name, queue.items, queue.opinions_awaited)
                 case Distrust():
                     await self._distrust(action)
                 case SetAside(rank=rank, items=items):
-                    reason = "its results differed from those of others"
-                    if items:
-                        reason = f"it failed in calls that others could do: items {', '.join(map(str, items[:16]))}"
-                    self._set_aside(rank, items, reason)
+                    self._set_aside(rank, items, action.reason)
+                case _:
+                    name, queue = self._peers.name(action.rank), self._queue
+                    self._acceptance.carry_out(action, name, queue.items, queue.opinions_awaited)
 
     def _set_aside(self, rank: int, items: Sequence[int], reason: str) -> None:
         self._journal.tell(PeerSetAside(peer=self._peers.name(rank), items=list(items[:16]), reason=reason[:PLAIN]))
@@ -334,17 +304,9 @@ class MapDriver:
 
     async def _distrust(self, action: Distrust) -> None:
         if action.rank is not None:
-            reason = f"its results differ from those of {plural(action.others, 'other')}"
-            self._set_aside(action.rank, [action.item], reason)
+            self._set_aside(action.rank, [action.item], action.reason)
         if items := await self._acceptance.distrust(action, self._tree, again=self._live is None):
             await self._carry_out(self._queue.reopen(items, self._clock.monotonic()))
-
-    def _not_sent(self, rank: int, error: AxonError) -> None:
-        """A peer cannot have a blob: a fault of this disk ends the job, all else the peer's part in it."""
-        if isinstance(error, SettingsError | JobFailed):
-            self._peers.wake(error)
-        else:
-            self._peers.must_go(rank, f"it did not take what its calls need: {error.message}")
 
     async def _start(self, action: StartChunk) -> None:
         rank, items = action.rank, action.items
@@ -386,16 +348,9 @@ class MapDriver:
     # --- small questions ---
 
     @property
-    def _record(self) -> MapRecord:
-        record = self._journal.record
-        assert isinstance(record, MapRecord)
-        return record
-
-    @property
     def _over(self) -> bool:
-        if self._peers.leaving:
-            return True
-        return (self._queue.over_all or (self._peers.pausing and self._queue.resting)) and self._keeping.idle
+        over = self._queue.over_all or (self._peers.pausing and self._queue.resting)
+        return self._peers.leaving or (over and self._keeping.idle)
 
     @property
     def _expected(self) -> set[int]:
@@ -410,18 +365,9 @@ class MapDriver:
         """A call of the job's own function is its number; one that merges brings the results, or the name of a blob."""
         return LARGEST_IN_CHUNK if self._merges(item) else 0
 
-    def _place(self, rank: int) -> str:
-        lease = self._peers.crew.leases[rank]
-        return place_of(lease.promise.uuid, lease.row.peer)
-
     def _key(self, rank: int) -> str:
         key: str = self._peers.crew.leases[rank].row.peer
         return key
 
     def _quorum_of(self, rank: int) -> int:
         return self._opinions.quorum_of(self._key(rank), self._queue.other_peers(rank))
-
-
-def _wake(loop: asyncio.AbstractEventLoop, wake: Callable[[], None]) -> None:
-    with contextlib.suppress(RuntimeError):  # the loop is closed
-        loop.call_soon_threadsafe(wake)

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from axonp2p.kinds.map.opinions.quorum import Accepted, Vote
 from axonp2p.kinds.map.reduce_tree import ReduceTree
+from axonp2p.plain_text import plural
 
 CRASHES = 4
 """So often the process of a call may end under it, at whichever peers, before its result is that it crashed."""
@@ -104,6 +105,11 @@ class Distrust:
     item: int
     """The first in which it was outvoted."""
 
+    @property
+    def reason(self) -> str:
+        """Why it gets no more calls."""
+        return f"its results differ from those of {plural(self.others, 'other')}"
+
 
 @dataclass(frozen=True)
 class KeepCrash:
@@ -120,6 +126,13 @@ class SetAside:
 
     rank: int
     items: tuple[int, ...]
+
+    @property
+    def reason(self) -> str:
+        """Why it gets no more calls."""
+        if not self.items:
+            return "its results differed from those of others"
+        return f"it failed in calls that others could do: items {', '.join(map(str, self.items[:16]))}"
 
 
 QueueAction = StartChunk | StopChunk | KeepResults | KeepOpinions | KeepUndecided | Distrust | KeepCrash | SetAside

@@ -102,9 +102,7 @@ class RunDriver:
             # What was accepted is paid all the same, as far as the disk takes it.
             with contextlib.suppress(AxonError, OSError):
                 await self._close()
-                await self._journal.disk.finished()
-                if isinstance(error, AxonError):
-                    await settlement.settle()
+                await settlement.settle_after(error)
             raise
 
     async def _work(self) -> bool:

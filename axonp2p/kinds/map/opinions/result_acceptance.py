@@ -48,10 +48,6 @@ class _Came:
     """How long their calls took."""
     cores: int
 
-    @property
-    def place(self) -> str:
-        return place_of(self.lease.promise.uuid, self.lease.row.peer)
-
     def share(self, calls: int) -> tuple[int, int]:
         """Operations and milliseconds of so many of the calls: the others are not paid."""
         share = calls / len(self.arrived.outcomes)
@@ -62,8 +58,9 @@ class _Came:
         outcome, value = self.arrived.outcomes[place], self.arrived.values[place]
         flops, milliseconds = self.share(1)
         return ItemOpinion(
-            item, self.lease.row.peer, self.lease.name, self.place, self.arrived.chunk, self.groups[place], needed,
-            "error" if outcome.raised else "value", outcome.value, digest_of(outcome, value), flops, milliseconds,
+            item, self.lease.row.peer, self.lease.name, place_of(self.lease), self.arrived.chunk, self.groups[place],
+            needed, "error" if outcome.raised else "value", outcome.value, digest_of(outcome, value),
+            flops, milliseconds,
         )  # fmt: skip
 
 
@@ -159,7 +156,7 @@ class ResultAcceptance:
             if settled.outvoted:
                 outvoted.setdefault(tuple(settled.agreed), []).extend((one, item) for one in settled.outvoted)
         if alone:
-            work.append(WorkDone(came.place, action.items[-1], *came.share(alone)))
+            work.append(WorkDone(place_of(came.lease), action.items[-1], *came.share(alone)))
         events = self._failures(results, values)
         for others, lost in outvoted.items():
             for name, calls in Counter(one for one, _ in lost).items():
