@@ -54,6 +54,7 @@ from peer_daemon.earnings.proofs import Proofs
 from peer_daemon.earnings.receipts_book import ReceiptsBook
 from peer_daemon.earnings.receipts_courier import ReceiptsCourier
 from peer_daemon.execution.lease_context import LeaseContext, usual_limits
+from peer_daemon.execution.memory import give_back
 from peer_daemon.execution.running_leases import RunningLeases
 from peer_daemon.execution.standby import StandbyWorkers
 from peer_daemon.lending.hardware import look_at_machine
@@ -142,6 +143,7 @@ class Peer:
             )
         tasks = parts.tasks() | self._owner.tasks()
         self._tasks = [asyncio.create_task(keep_up(name, run), name=name) for name, run in tasks.items()]
+        give_back()  # looking at all installed packages took some megabytes, once
 
     async def until_broken(self) -> None:
         """Wait for the end of one of the tasks: none has any, as each is begun again after a mistake of ours."""
