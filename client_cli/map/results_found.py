@@ -37,6 +37,7 @@ _QUERY = (
     "SELECT item, outcome, peer, length(value), CASE WHEN length(value) <= ? THEN value END"
     " FROM results ORDER BY item LIMIT ?"
 )
+_WAITING = "SELECT item, name FROM opinions ORDER BY item LIMIT ?"
 
 
 @dataclass(frozen=True)
@@ -100,7 +101,7 @@ def _read_results(file: Path) -> ResultsFound:
         with closing(sqlite3.connect(f"file:{quote(str(file))}?mode=rw", uri=True, timeout=5)) as database:
             rows = database.execute(_QUERY, (LONGEST_OPENED, MOST_FOUND)).fetchall()
             ((compared,),) = database.execute("SELECT count(*) FROM results WHERE agreed > 1")
-            waiting = database.execute("SELECT item, name FROM opinions ORDER BY item LIMIT ?", (MOST_OPINIONS,)).fetchall()
+            waiting = database.execute(_WAITING, (MOST_OPINIONS,)).fetchall()
     except sqlite3.Error as error:
         return ResultsFound(trouble=f"{file.name} cannot be read: {error}")
     return ResultsFound([_found(*row) for row in rows], compared, [WaitingOpinion(*row) for row in waiting])
