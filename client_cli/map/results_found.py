@@ -38,6 +38,7 @@ _QUERY = (
     "SELECT item, outcome, peer, length(value), CASE WHEN length(value) <= ? THEN value END"
     " FROM results WHERE item >= ? ORDER BY item LIMIT ?"
 )
+_WAITING = "SELECT item, name FROM opinions ORDER BY item LIMIT ?"
 
 
 @dataclass(frozen=True)
@@ -104,9 +105,7 @@ def _read_results(file: Path) -> ResultsFound:
             merged = database.execute("SELECT item FROM results WHERE item = ?", (last,)).fetchone()
             rows = database.execute(_QUERY, (LONGEST_OPENED, last if merged else 0, MOST_FOUND)).fetchall()
             ((compared,),) = database.execute("SELECT count(*) FROM results WHERE agreed > 1")
-            waiting = database.execute(
-                "SELECT item, name FROM opinions ORDER BY item LIMIT ?", (MOST_OPINIONS,)
-            ).fetchall()
+            waiting = database.execute(_WAITING, (MOST_OPINIONS,)).fetchall()
     except sqlite3.Error as error:
         return ResultsFound(trouble=f"{file.name} cannot be read: {error}")
     return ResultsFound([_found(*row) for row in rows], compared, [WaitingOpinion(*row) for row in waiting])

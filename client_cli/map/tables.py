@@ -50,8 +50,8 @@ def opinions(story: MapStory) -> Table:
     Those that were outvoted come first.
     """
     waits = defaultdict[str, list[int]](list)
-    for one in story.found.waiting:
-        waits[one.peer].append(one.item)
+    for opinion in story.found.waiting:
+        waits[opinion.peer].append(opinion.item)
     names = dict.fromkeys([*story.outvoted, *story.waited_of, *waits])
     texts, rows = [], list[list[Cell]]()
     for name in names:

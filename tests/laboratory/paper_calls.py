@@ -76,7 +76,14 @@ class PaperCalls:
                     self.chunk(name, min(SPEED[name], self.items - self.done))
 
     def chunk(
-        self, peer: str, calls: int, seconds: float = 0.97, *, errors: int = 0, number: int | None = None, agreed: int = 1
+        self,
+        peer: str,
+        calls: int,
+        seconds: float = 0.97,
+        *,
+        errors: int = 0,
+        number: int | None = None,
+        agreed: int = 1,
     ) -> None:
         """These calls have their results; the first `errors` of them raised an exception."""
         if not calls:
@@ -133,7 +140,9 @@ class PaperCalls:
 
     def copy(self, slow: str, peer: str, calls: int) -> None:
         """They take too long at a peer that stands still, and are made at a second one."""
-        self.say(map_events.ChunkCopied(chunk=9000, peer=peer, slow_peer=slow, calls=calls, first=self._next, seconds=3))
+        self.say(
+            map_events.ChunkCopied(chunk=9000, peer=peer, slow_peer=slow, calls=calls, first=self._next, seconds=3)
+        )
         self.clock.time += 1.2
         self.chunk(peer, calls, 1.1, number=9000)
 

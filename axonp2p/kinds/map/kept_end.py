@@ -8,6 +8,7 @@ from axonp2p.client.events.events import FileDamaged, JobFinished
 from axonp2p.client.ledger.receipts import ReceiptBook
 from axonp2p.client.no_result import no_result
 from axonp2p.client.storage.job_journal import JobJournal
+from axonp2p.client.storage.job_store import JobFolder
 from axonp2p.client.storage.kept_bundle import spec_of
 from axonp2p.errors import JobFailed
 from axonp2p.jobs.lifecycle import JobState
@@ -52,7 +53,7 @@ def open_results(journal: JobJournal, store: ResultsStore, pay: CallPay, book: R
         journal.tell(FileDamaged(name=RESULTS, file=str(aside)))
     found = store.finished()
     pay.open(store.work(), book, now, forget=bool(aside))
-    items = _items(journal, spec)
+    items = items_of(spec, journal.folder)
     if tree := tree_of(spec, items):
         store.keep_tree(tree)
         # A crash may have come between a result that was taken back and those that it is part of.
@@ -63,17 +64,18 @@ def open_results(journal: JobJournal, store: ResultsStore, pay: CallPay, book: R
     return found
 
 
-def _items(journal: JobJournal, spec: MapJob) -> int:
+def items_of(spec: MapJob, folder: JobFolder) -> int:
+    """How many items the job in that folder has. Blocks."""
     section = spec.map
     if section.calls:
-        calls = CallsStore(journal.folder.path)
+        calls = CallsStore(folder.path)
         try:
             return calls.count()
         finally:
             calls.close()
     if isinstance(section.items, int):
         return section.items
-    return len(ItemsFile(journal.folder.bundle / section.items))
+    return len(ItemsFile(folder.bundle / section.items))
 
 
 def finished_event(journal: JobJournal, *, copied: int = 0, **of_this_life: Any) -> JobFinished:

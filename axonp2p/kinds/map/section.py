@@ -56,6 +56,8 @@ class MapJob(JobSpec, frozen=True, kw_only=True):
     @property
     def why_not_hosted(self) -> str:
         """As `JobSpec` has it."""
+        if self.map.calls:
+            return "its calls come from a program on this computer, and a host needs fn and items in [map]"
         if ":" not in self.map.agree:
             return ""
         return f'agree = "{self.map.agree}" is called where the job is kept, and a host runs no stranger\'s code'

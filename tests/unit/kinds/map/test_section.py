@@ -103,3 +103,7 @@ def test_results_are_compared_as_it_says() -> None:
     assert own.map.quorum == 2
     assert "compare.py:same" in own.why_not_hosted
     assert "no stranger's code" in own.why_not_hosted
+
+
+def test_calls_of_a_program_are_not_hosted() -> None:
+    assert "its calls come from a program on this computer" in parsed("calls = true").why_not_hosted
