@@ -6,16 +6,15 @@ from pathlib import Path
 
 import click
 
-from client_cli.options import common
-from client_cli.options import trackers as trackers_option
+from client_cli import options
 
 LIBRARIES = ("torch", "numpy", "aiohttp", "safetensors")
 """Whose versions `axon version` tells."""
 
 
 @click.command("doctor", short_help="Find what is wrong between this computer and the swarm.")
-@trackers_option
-@common
+@options.trackers
+@options.common
 def command(trackers: tuple[str, ...], home: Path | None, as_json: bool) -> int:
     """Look for what is broken between you and the swarm, and say what mends it.
 
@@ -39,7 +38,7 @@ def command(trackers: tuple[str, ...], home: Path | None, as_json: bool) -> int:
 
 
 @click.command("version", short_help="Versions of Axon and of its libraries.")
-@common
+@options.common
 def version(home: Path | None, as_json: bool) -> None:
     """Versions of Axon and of what it stands on."""
     import platform
