@@ -34,7 +34,7 @@ from axonp2p.transport.lanes.opening import BulkLanes
 from axonp2p.transport.relay.choice import RelayChoice
 from axonp2p.transport.relay.server import RelayServer
 from axonp2p.transport.sessions.listener import Listener
-from axonp2p.transport.tunnel.limits import limits_of
+from axonp2p.transport.tunnel.messages import limits_of
 from peer_daemon.announcing.announce_rota import Rota
 from peer_daemon.announcing.announce_ways import AnnounceWays
 from peer_daemon.announcing.announcer import Announcer, Hearers

@@ -43,7 +43,7 @@ import msgspec
 from axonp2p.jobs.aggregation import MEAN, Rule
 from axonp2p.jobs.output_messages import MOST_OUTPUTS, FileHash, OutputMessage
 from axonp2p.tensors.coding import Coding
-from axonp2p.training.step_options import StepOptions
+from axonp2p.training.options import StepOptions
 from axonp2p.verification.claims import MOST_SEGMENT_STEPS, Mark, RoundDone, SegmentRedone, StateHash
 from axonp2p.wire.codec import Message
 from axonp2p.wire.frame import PAYLOAD_LIMIT

@@ -14,8 +14,7 @@ from axonp2p.table.records import LONGEST_LIFE_S, Announced
 from axonp2p.table.tracker_lines import TrackerLines
 from axonp2p.transport.http.http_caller import HttpCaller
 from axonp2p.transport.messages import CLOCK_TOLERANCE_S
-from peer_daemon.announcing.announce_pace import EVERY_S, ChangeLimit, again_in, ping_in
-from peer_daemon.announcing.announce_rota import Rota
+from peer_daemon.announcing.announce_rota import EVERY_S, ChangeLimit, Rota, again_in, ping_in
 from peer_daemon.announcing.row_sender import Given, RowSender
 from peer_daemon.announcing.row_writer import RowWriter, Written
 

@@ -12,8 +12,7 @@ from axonp2p.peers.capability import read_capability
 from axonp2p.table.announce_datagrams import DATAGRAMS_PATH
 from axonp2p.table.records import NUMBER_AHEAD_S, Announced, Row, open_row
 from axonp2p.table.tracker_health import TrackerHealth
-from peer_daemon.announcing.announce_pace import CHANGES_AT_ONCE, EVERY_S
-from peer_daemon.announcing.announce_rota import Rota
+from peer_daemon.announcing.announce_rota import CHANGES_AT_ONCE, EVERY_S, Rota
 from peer_daemon.announcing.announce_ways import AnnounceWays
 from peer_daemon.announcing.announcer import Announcer, Hearers
 from peer_daemon.announcing.own_row import OwnRow, lasting_row

@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from axonp2p.identity.fingerprint import fingerprint_text
+from axonp2p.identity.certificate_bytes import fingerprint_text
 from axonp2p.table.dht.lan import LanPeer
 from axonp2p.table.records import Announced
 from axonp2p.table.tracker_health import TrackerHealth

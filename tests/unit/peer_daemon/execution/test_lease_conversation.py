@@ -43,8 +43,7 @@ from axonp2p.sandbox.log import BoundedLog
 from axonp2p.sandbox.messages import BundleReady, Control, FromMember, Start, Started, ToMember
 from axonp2p.transport.messages import JoinMesh, Refusal
 from axonp2p.transport.relay.server import RelayServer
-from axonp2p.transport.tunnel.limits import RelayLimits
-from axonp2p.transport.tunnel.messages import RegisterAtRelay, RelayTerms
+from axonp2p.transport.tunnel.messages import RegisterAtRelay, RelayLimits, RelayTerms
 from axonp2p.wire.codec import decode_as
 from axonp2p.wire.envelope import encode_signed
 from axonp2p.wire.frame import FRAME_COST, PAYLOAD_LIMIT

@@ -22,7 +22,6 @@ from axonp2p.training.coordinator.coordinator import Coordinator
 from axonp2p.training.coordinator.crew import RoundBegun, TrainingResult
 from axonp2p.training.coordinator.inbox import MOST_WAITING
 from axonp2p.training.coordinator.state_keeper import Arriving, Shelf
-from axonp2p.training.exchange_options import ExchangeOptions
 from axonp2p.training.messages import (
     AdoptState,
     AskPieces,
@@ -38,6 +37,7 @@ from axonp2p.training.messages import (
     TensorInfo,
     ToWorkerTraining,
 )
+from axonp2p.training.options import ExchangeOptions
 from axonp2p.training.plan import TrainPlan
 from axonp2p.training.round_messages import (
     AwaitingChecks,
