@@ -8,9 +8,6 @@ from dataclasses import dataclass, field
 from axonp2p.kinds.map.opinions.quorum import Accepted, Vote
 from axonp2p.plain_text import plural
 
-CRASHES = 4
-"""So often the process of a call may end under it, at whichever peers, before its result is that it crashed."""
-
 
 @dataclass(frozen=True)
 class QueuePlan:
@@ -133,25 +130,3 @@ class SetAside:
 
 
 QueueAction = StartChunk | StopChunk | KeepResults | KeepOpinions | KeepUndecided | Distrust | KeepCrash | SetAside
-
-
-@dataclass
-class LiveChunk:
-    """A chunk that a peer has."""
-
-    number: int
-    rank: int
-    items: tuple[int, ...]
-    came: int = 0
-    """How many of its results have come."""
-    begun: float | None = None
-    stopped: bool = False
-    """Whether it was told to end."""
-    asked_back: bool = False
-    quorum: int = 0
-    """How many equal results its calls need; 0: nothing has come of it yet."""
-
-    @property
-    def left(self) -> tuple[int, ...]:
-        """Calls whose results have not come from it."""
-        return self.items[self.came :]
