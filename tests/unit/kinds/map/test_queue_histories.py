@@ -26,7 +26,7 @@ class World:
     """Peers that make the calls they are given, in whatever order; what they are told is checked."""
 
     def __init__(self, items: int, retries: int) -> None:
-        self.queue = ChunkQueue(QueuePlan(items, retries=retries, closed=False))
+        self.queue = ChunkQueue(QueuePlan(items, retries=retries, closed=False, first_chunk=2 * 10**6))
         self.items = items
         self.now = 0.0
         self.next_rank = 0
