@@ -10,20 +10,17 @@ from collections.abc import Callable, Collection, Iterable
 
 from axonp2p.errors import JobFailed
 from axonp2p.kinds.map.messages import MOST_ITEMS
+from axonp2p.kinds.map.reduce_tree import ReduceTree
 
 
 class WaitingItems:
-    """`done` and `live` are told by the queue; an item in neither waits."""
+    """`done` and `live` are told by the queue; an item in neither waits, one that merges once its children are done."""
 
-    def __init__(self, items: int, finished: Collection[int], in_order: int | None = None) -> None:
-        """`in_order`: how many of the first ones have a turn; those behind them wait for `put_back`. None: all."""
-        self._in_order = in_order
+    def __init__(self, items: int, finished: Collection[int], tree: ReduceTree | None = None) -> None:
+        """`tree`: its calls are the items, whatever `items` says."""
+        self._tree = tree
         self._done = bytearray()
         self._undone = 0
-        self.add(items)
-        for item in finished:
-            if self.is_known(item):
-                self.finish(item)
         self._live: dict[int, int] = {}
         """In how many chunks an item is."""
         self._next = 0
@@ -31,6 +28,10 @@ class WaitingItems:
         self._again: deque[int] = deque()
         self._early: set[int] = set()
         """Those among them that come before their turn."""
+        self.add(tree.calls if tree else items)
+        for item in finished:
+            if self.is_known(item):
+                self.finish(item)
 
     def add(self, count: int) -> None:
         """So many more items. Raises `JobFailed` for more than a job may have."""
@@ -61,6 +62,9 @@ class WaitingItems:
             return False
         self._done[item] = 1
         self._undone -= 1
+        parent = self._tree.parent_of(item) if self._tree else None
+        if parent is not None and not self._done[parent] and not self.is_live(parent) and self._is_ready(parent):
+            self.put_back(parent)
         return True
 
     def hold(self, items: Iterable[int]) -> None:
@@ -103,11 +107,11 @@ class WaitingItems:
             item = self._again.popleft()
             if self._done[item] or item in self._live or item in taken:
                 continue
-            if fits(item):
+            if self._is_ready(item) and fits(item):
                 taken.append(item)
             else:
                 self._again.append(item)
-        turns = len(self._done) if self._in_order is None else self._in_order
+        turns = self._tree.leaves if self._tree else len(self._done)
         while new and len(taken) < most and self._next < turns:
             item = self._next
             if item in self._early:
@@ -118,6 +122,10 @@ class WaitingItems:
                 taken.append(item)
             self._next += 1
         return taken
+
+    def _is_ready(self, item: int) -> bool:
+        """Whether all is done that it merges, if it merges anything."""
+        return not self._tree or all(self._done[child] for child in self._tree.children_of(item))
 
     @property
     def waiting(self) -> int:
