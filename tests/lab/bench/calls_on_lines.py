@@ -80,7 +80,7 @@ def packages(peers: Peers, folder: Path) -> dict[str, Any]:
         "sent": told["sent"],
         "copies": told["sent"] / told["wheel_bytes"],
         "seconds": told["seconds"],
-        "again_bytes": max(one["pieces"] for one in later[True]) - min(one["pieces"] for one in later[False]),
+        "again_bytes": max(one["pieces"] for one in later[True]),
         "again_seconds": seconds[True] - seconds[False],
         "resolving_seconds": statistics.median(one["resolving"] for one in later[True]),
         "later": later[True] + later[False],
