@@ -15,6 +15,7 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 from packaging.version import InvalidVersion
 
+from axonp2p.client.packages.kept_choices import KeptChoice
 from axonp2p.client.packages.lock_file import locked_wheels, read_lock
 from axonp2p.client.packages.pip_download import download
 from axonp2p.client.packages.plan import PlannedWheel, WheelSet, only_used
@@ -34,6 +35,11 @@ def resolve(wanted: WheelSet, spec: PackagesSpec, folder: Path, store: WheelStor
 
     Raises `PackagesWrong` for what cannot be had or sent, `IndexUnreachable`.
     """
+    kept = KeptChoice(store, wanted, spec, _lock_bytes(folder, spec))
+    return kept.find() or _resolved_anew(wanted, spec, folder, store, kept)
+
+
+def _resolved_anew(wanted: WheelSet, spec: PackagesSpec, folder: Path, store: WheelStore, kept: KeptChoice) -> WheelSet:
     target = read_platform(wanted.platform)
     assert target is not None
     with tempfile.TemporaryDirectory(prefix="axon-wheels-") as made:
@@ -54,7 +60,16 @@ def resolve(wanted: WheelSet, spec: PackagesSpec, folder: Path, store: WheelStor
             ) from error
         store.trim({wheel.sha256 for wheel in wheels})
     _check_size(wheels, found)
-    return WheelSet(platform=wanted.platform, given=only_used(wanted.given, used, spec.install), wheels=wheels)
+    chosen = WheelSet(platform=wanted.platform, given=only_used(wanted.given, used, spec.install), wheels=wheels)
+    kept.keep(chosen)
+    return chosen
+
+
+def _lock_bytes(folder: Path, spec: PackagesSpec) -> bytes:
+    try:
+        return (folder / spec.lock).read_bytes() if spec.lock else b""
+    except OSError:
+        return b""  # `read_lock` says what is wrong with it
 
 
 def _by_pip(target: Platform, given: Mapping[str, str], spec: PackagesSpec, place: Path) -> set[str]:

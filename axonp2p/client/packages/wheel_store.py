@@ -20,7 +20,7 @@ class WheelStore:
     """The wheels of one client. Its methods block, and raise `OSError` where the disk fails."""
 
     def __init__(self, folder: Path) -> None:
-        self._folder = folder
+        self.folder = folder
 
     def take(self, wheel: Path) -> PlannedWheel:
         """Move a wheel here."""
@@ -34,7 +34,7 @@ class WheelStore:
 
     def path(self, wheel: PlannedWheel) -> Path:
         """Where it lies."""
-        return self._folder / wheel.sha256 / wheel.file
+        return self.folder / wheel.sha256 / wheel.file
 
     def has(self, wheel: PlannedWheel) -> bool:
         """Whether it is here, whole as far as its size tells; it counts as used."""
@@ -48,7 +48,7 @@ class WheelStore:
 
     def trim(self, stay: set[str]) -> None:
         """Remove those used least recently, until the rest is within the limit; never those of `stay`."""
-        there = [one for one in self._folder.iterdir() if one.is_dir()] if self._folder.is_dir() else []
+        there = [one for one in self.folder.iterdir() if one.is_dir()] if self.folder.is_dir() else []
         folders = sorted(there, key=lambda one: one.stat().st_mtime)
         sizes = {one: sum(file.stat().st_size for file in one.iterdir()) for one in folders}
         over = sum(sizes.values()) - MOST_BYTES

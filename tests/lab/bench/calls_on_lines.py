@@ -13,12 +13,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from axonp2p.wheels.bundled import named
 from tests.lab.bench.calls_client import CALL_S
 from tests.lab.bench.ground import Ground, on_lines
 from tests.lab.bench.settings import Lines
 from tests.lab.swarm import LabSwarm, Told
 
 PACKAGES = ("scikit-learn", "scipy", "joblib")
+PORT = 8088
 TIMES = 3
 """Jobs with the packages and without them, by turns, once all peers have the packages."""
 
@@ -62,11 +64,11 @@ def packages(peers: Peers, folder: Path) -> dict[str, Any]:
     """A job that brings scikit-learn, then jobs with and without it by turns."""
     index = folder / "index"
     pip = [sys.executable, "-m", "pip", "download", "--quiet", "--only-binary", ":all:", "--dest", str(index)]
-    subprocess.run([*pip, *PACKAGES], check=True)  # a client on a line of the laboratory reaches no index
-    os.environ.update({"PIP_NO_INDEX": "1", "PIP_FIND_LINKS": str(index)})
+    subprocess.run([*pip, *PACKAGES], check=True)  # a client on a line of the laboratory reaches no other index
     first = _job(folder / "first", peers.number, PACKAGES, uses=True)
     jobs = {True: _job(folder / "with", peers.number, PACKAGES), False: _job(folder / "without", peers.number, ())}
     with peers.swarm(folder / "swarm") as (ground, swarm):
+        _serve(ground, index)
         told = _followed(ground, swarm, first)
         later: dict[bool, list[dict[str, Any]]] = {True: [], False: []}
         for brings in [True, False] * TIMES:
@@ -78,11 +80,24 @@ def packages(peers: Peers, folder: Path) -> dict[str, Any]:
         "sent": told["sent"],
         "copies": told["sent"] / told["wheel_bytes"],
         "seconds": told["seconds"],
-        "again_bytes": max(one["pieces"] for one in later[True]) - min(one["pieces"] for one in later[False]),
+        "again_bytes": max(one["pieces"] for one in later[True]),
         "again_seconds": seconds[True] - seconds[False],
         "resolving_seconds": statistics.median(one["resolving"] for one in later[True]),
         "later": later[True] + later[False],
     }
+
+
+def _serve(ground: Ground, wheels: Path) -> None:
+    """A package index at the server, which has these wheels, and which pip is told of."""
+    for wheel in [*wheels.glob("*.whl")]:
+        place = wheels / named(wheel.name)[0]
+        place.mkdir(exist_ok=True)
+        wheel.rename(place / wheel.name)
+    lab, address = ground.lab, ground.address(ground.server)
+    words = [sys.executable, "-m", "http.server", str(PORT), "--bind", address, "--directory", str(wheels)]
+    lab.start(ground.server, *words)
+    own = {"PIP_INDEX_URL": f"http://{address}:{PORT}/", "PIP_TRUSTED_HOST": address, "PIP_CONFIG_FILE": os.devnull}
+    os.environ.update(own)
 
 
 def _job(folder: Path, peers: int, wanted: tuple[str, ...], *, uses: bool = False) -> Path:

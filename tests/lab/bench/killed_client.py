@@ -16,6 +16,8 @@ from pathlib import Path
 from typing import Any
 
 import axonp2p
+from axonp2p.client.storage.job_record import JobRecord
+from axonp2p.jobs.lifecycle import JobState
 from axonp2p.kinds.map.record import MapRecord
 
 ITEMS = 1000
@@ -41,8 +43,8 @@ def kills(folder: Path) -> dict[str, Any]:
     _axon("swarm", "up", "-n", "4", "--home", home, "--json")
     try:
         began, count = time.monotonic(), 0
-        while _killed(["resume", *ids] if (ids := _ids(home)) else ["submit", job], home):
-            count += 1
+        while (record := _record(home)) is None or record.state is not JobState.FINISHED:
+            count += _killed(["submit", job] if record is None else ["resume", record.id], home)
             if time.monotonic() - began > LONGEST_S:
                 raise RuntimeError(f"not done after {LONGEST_S:g} s and {count} kills")
         took = time.monotonic() - began
@@ -86,10 +88,10 @@ def _told(home: Path) -> int:
     return sum(file.stat().st_size for file in home.glob("jobs/*/events.jsonl"))
 
 
-def _ids(home: Path) -> list[str]:
+def _record(home: Path) -> JobRecord | None:
     """The job's, unless its client was killed before it had written anything."""
     with axonp2p.Swarm(home=home) as swarm:
-        return [record.id for record in swarm.jobs()]
+        return next(iter(swarm.jobs()), None)
 
 
 def _found(home: Path, job: Path, count: int) -> dict[str, Any]:
@@ -98,11 +100,11 @@ def _found(home: Path, job: Path, count: int) -> dict[str, Any]:
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
-    with axonp2p.Swarm(home=home) as swarm:
-        (record,) = swarm.jobs()
-        done = swarm.attach(record.id)
-        results = done.fetch()
+    record = _record(home)
     assert isinstance(record, MapRecord)
+    with axonp2p.Swarm(home=home) as swarm:
+        done = swarm.job(record.id)
+        results = done.fetch()
     lines = [json.loads(line) for line in (done.folder / "events.jsonl").read_text().splitlines()]
     told = sum(line["calls"] for line in lines if line["event"] == "chunk_done")
     return {

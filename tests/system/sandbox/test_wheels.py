@@ -121,7 +121,7 @@ async def test_a_bad_wheel_is_named_and_leaves_nothing(wrong: str, tmp_path: Pat
 
 
 async def test_what_python_runs_at_its_start_is_run_by_no_process_but_the_jobs_own(sandboxed: Any) -> None:
-    """A .pth file nowhere; sitecustomize in the programs that the job starts; and nobody replaces Axon's own modules."""
+    """A .pth file nowhere; sitecustomize in programs that the job starts; and nobody replaces Axon's own modules."""
     ran = b"import os; os.environ['%s'] = 'ran'\n"
     wheels = {
         "gull": {"gull.pth": ran % b"A_PTH", "gull-nspkg.pth": ran % b"A_PTH", "gull.py": b""},

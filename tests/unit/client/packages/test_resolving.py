@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import hashlib
+import os
+import shutil
+import time
 from pathlib import Path
 
 import pytest
@@ -62,6 +65,48 @@ def test_what_all_peers_have_is_not_sent_unless_another_version_is_asked_for(ind
     both = resolved(store, "tern", given=has)
     assert [one.bundled.title for one in both.wheels] == ["gull 2.0", "tern 1.0"]
     assert "gull" not in both.given
+
+
+@pytest.fixture
+def pages(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """pip knows an index with pages, which have gull 1.0."""
+    monkeypatch.setenv("PIP_CONFIG_FILE", os.devnull)
+    for name in ("PIP_NO_INDEX", "PIP_FIND_LINKS", "PIP_EXTRA_INDEX_URL"):
+        monkeypatch.delenv(name, raising=False)
+    folder = tmp_path / "simple"
+    monkeypatch.setenv("PIP_INDEX_URL", folder.as_uri())
+    (folder / "gull").mkdir(parents=True)
+    wheel = write_wheel(folder / "gull", {"gull.py": b""})
+    (folder / "gull" / "index.html").write_text(f'<a href="{wheel.name}">{wheel.name}</a>')
+    return folder
+
+
+def test_the_next_job_that_asks_for_the_same_soon_starts_no_pip(pages: Path, store: WheelStore) -> None:
+    first = resolved(store, "gull")
+    shutil.rmtree(pages)
+    assert resolved(store, "gull") == first
+    for other in ({"install": "gull>=1"}, {"install": "gull", "given": GIVEN | {"numpy": "2.5.0"}}):
+        with pytest.raises(PackagesWrong):
+            resolved(store, other.pop("install"), **other)  # type: ignore[arg-type]
+    (kept,) = store.folder.glob("*.json")
+    old = time.time() - 601
+    os.utime(kept, (old, old))
+    with pytest.raises(PackagesWrong):
+        resolved(store, "gull")
+
+
+def test_what_was_chosen_is_chosen_again_when_a_wheel_of_it_is_gone(pages: Path, store: WheelStore) -> None:
+    (wheel,) = resolved(store, "gull").wheels
+    store.path(wheel).unlink()
+    (again,) = resolved(store, "gull").wheels
+    assert store.has(again)
+
+
+def test_a_wheel_in_a_folder_of_ones_own_may_be_made_again_at_any_moment(index: Path, store: WheelStore) -> None:
+    write_wheel(index, {"gull.py": b"A = 1"})
+    first = resolved(store, "gull")
+    write_wheel(index, {"gull.py": b"A = 2"})
+    assert resolved(store, "gull") != first
 
 
 def test_a_wheel_for_another_platform_is_none(index: Path, store: WheelStore) -> None:
