@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+
 from axonp2p.errors import AxonError, NotInstalled, WrongSystem
 
 _EXTRAS = {
@@ -43,10 +45,9 @@ def wrong_system(program: str, systems: str) -> WrongSystem:
 
 def installed_versions(axon: str) -> dict[str, str]:
     """Of Python, of Axon (`axonp2p.__version__`) and of its libraries; empty for one that is missing. Blocks."""
-    import platform
     from importlib.metadata import PackageNotFoundError, version
 
-    found = {"python": platform.python_version(), "axon": axon}
+    found = {"python": sys.version.split()[0], "axon": axon}
     for name in LIBRARIES:
         try:
             found[name] = version(name)

@@ -1,4 +1,4 @@
-"""Stopping a job, whether a program works on it or none does: rightly answered too when nobody hears."""
+"""`axon stop`, and how the program that works on a job is told to stop; also where no program hears it."""
 
 from __future__ import annotations
 

@@ -24,6 +24,8 @@ from dataclasses import dataclass, field
 from axonp2p.jobs.aggregation import Rule, may_lie
 from axonp2p.verification.claims import RoundDone
 
+Pair = frozenset[int]
+
 MOST_UNDECIDED = 2
 """How often a round is redone although it brings nothing new, before it is given up: memory errs once, not for ever."""
 
@@ -159,13 +161,11 @@ def _by_state(
     }
 
 
-Pair = frozenset[int]
-
-
 def sure_liars(pairs: Collection[Pair], most: int) -> list[int]:
     """Who has lied for sure, when of the members, of whom these pairs contradict each other, at most `most` lie.
 
-    Nobody when the pairs show that more lie: then nothing is sure.
+    Nobody when the pairs show that more lie: then nothing is sure. Liars are a vertex cover of the pairs. How many a
+    cover needs is bounded from below by a matching, and the greedy one will do: it accuses nobody too many.
     """
     found: list[int] = []
     left = set(pairs)
