@@ -30,8 +30,9 @@ FIRST_MESSAGE_S = 10.0
 """How long a caller may take to say what it wants."""
 CLOSE_S = 10.0
 """How long the end of every lease may take, in seconds; then the kernel ends the workers together with the daemon."""
-TOLD_S = 1.0
-"""How long the end of a lease waits until the trackers know: they show the slot to the client's next command then."""
+TOLD_S = 2.0
+"""How long the end of a lease waits until the trackers know: they show the slot to the client's next command then. It
+is less than a client waits for the end, and more than it takes to give up datagrams."""
 
 
 class SessionRouter:

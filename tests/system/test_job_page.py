@@ -10,7 +10,7 @@ from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 
@@ -36,6 +36,7 @@ pytestmark = [
 ]
 
 PHONE = {"width": 390, "height": 844}
+GROUNDS: dict[Literal["light", "dark"], str] = {"light": "rgb(238, 241, 244)", "dark": "rgb(13, 17, 23)"}
 WAIT_MS = 60_000
 no_sandbox = why_no_sandbox()
 
@@ -110,23 +111,23 @@ async def test_before_the_first_round_there_are_words_in_place_of_curves(browser
         await expect(one.tab.locator("#loss")).to_contain_text("No round is accepted yet.")
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("state", [*STATES.values(), *CALL_STATES.values()], ids=lambda state: state.__qualname__)
 async def test_on_a_phone_nothing_is_wider_than_the_screen(
-    browser: Browser, tmp_path: Path, state: Callable[[Path], PaperJob | PaperCalls], scheme: str
+    browser: Browser, tmp_path: Path, state: Callable[[Path], PaperJob | PaperCalls]
 ) -> None:
     address = report_of(state(tmp_path), at_work=False)
-    async with visiting(browser, address, viewport=PHONE, has_touch=True, color_scheme=scheme) as one:
+    async with visiting(browser, address, viewport=PHONE, has_touch=True) as one:
         for summary in await one.tab.locator("summary").all():
             await summary.tap()
         wide = "[document.documentElement.scrollWidth, document.documentElement.clientWidth]"
-        scrolled, seen = await one.tab.evaluate(wide)
-        assert scrolled <= seen == PHONE["width"]
         beyond = """[...document.querySelectorAll('main *')].filter((e) => !e.closest('.scrolls')
             && e.getBoundingClientRect().right > 391).map((e) => e.outerHTML.slice(0, 80))"""
-        assert await one.tab.evaluate(beyond) == []
-        ground = await one.tab.evaluate("getComputedStyle(document.body).backgroundColor")
-        assert ground == {"light": "rgb(238, 241, 244)", "dark": "rgb(13, 17, 23)"}[scheme]
+        for scheme, ground in GROUNDS.items():
+            await one.tab.emulate_media(color_scheme=scheme)
+            scrolled, seen = await one.tab.evaluate(wide)
+            assert scrolled <= seen == PHONE["width"]
+            assert await one.tab.evaluate(beyond) == []
+            assert await one.tab.evaluate("getComputedStyle(document.body).backgroundColor") == ground
 
 
 @pytest.mark.parametrize(
