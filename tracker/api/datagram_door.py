@@ -10,7 +10,6 @@ from contextlib import suppress
 from aiohttp import web
 
 from axonp2p.errors import PortTaken, SettingsError
-from axonp2p.supervision import alone, cancel_and_wait
 from axonp2p.table.announce_datagrams import DATAGRAMS_PATH, AnnounceQuestion
 from axonp2p.table.dht.rpc.rpc import LARGEST_DATAGRAM
 from axonp2p.transport.address import join_host_port, plain_address
@@ -38,7 +37,6 @@ class DatagramDoor:
         self._desk = desk
         self._proxies = proxies
         self._socket: socket.socket | None = None
-        self._tasks: set[asyncio.Task[None]] = set()
 
     def add_routes(self, app: web.Application) -> None:
         """GET /v1/datagrams."""
@@ -65,7 +63,6 @@ class DatagramDoor:
             asyncio.get_running_loop().remove_reader(self._socket)
             self._socket.close()
             self._socket = None
-        await cancel_and_wait(*self._tasks)
 
     async def _tickets(self, request: web.Request) -> web.Response:
         return reply(self._desk.ticket())
@@ -90,16 +87,11 @@ class DatagramDoor:
             return False
         found = self._desk.hear(datagram, address)
         if isinstance(found, AnnounceQuestion):
-            task = asyncio.create_task(alone("an announce by datagram", self._take(found, address, sender)))
-            self._tasks.add(task)
-            task.add_done_callback(self._tasks.discard)
+            self._desk.take(found, address, lambda answer: self._send(answer, sender))
             return True
         if found:
             self._send(found, sender)
         return False
-
-    async def _take(self, question: AnnounceQuestion, address: str, sender: _Address) -> None:
-        self._send(await self._desk.take(question, address), sender)
 
     def _send(self, answer: bytes, sender: _Address) -> None:
         if self._socket is not None:

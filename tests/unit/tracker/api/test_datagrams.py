@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from axonp2p.errors import PortTaken, Refused
+from axonp2p.errors import Busy, PortTaken, Refused
 from axonp2p.peers.capability import Need, as_map
 from axonp2p.table.announce_datagrams import (
     DATAGRAM_TICKET_LIMIT,
@@ -174,6 +174,30 @@ async def test_what_https_refuses_is_refused(lab: Running, asker: Asker, why: st
     }[why]
     assert isinstance(await asker.announce(signed), No)
     assert lab.tracker.table.index.sequence_of(ADA.peer_id) == 6
+
+
+async def test_a_row_that_cannot_be_stored_is_refused(
+    lab: Running, asker: Asker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def full(*_: object) -> None:
+        raise Busy("the disk is full", fix="make room")
+
+    with monkeypatch.context() as changed:
+        changed.setattr(lab.tracker._database, "write", full)
+        assert isinstance(await asker.announce(sign(ADA, make_row(ADA))), No)
+    assert isinstance(await asker.ask(sign(ADA, make_row(ADA))), Yes)
+    assert asker.said() == {DatagramOutcome.AGAIN: 1, DatagramOutcome.NO: 1, DatagramOutcome.YES: 1}
+
+
+async def test_who_hangs_up_takes_nothing_from_who_announced_the_same(lab: Running, asker: Asker) -> None:
+    announces = lab.tracker._datagrams._desk._announces  # type: ignore[union-attr]
+    signed = sign(ADA, make_row(ADA))
+    hangs_up, stays = (asyncio.create_task(announces.take(signed, address)) for address in ("127.0.0.1", "127.0.0.2"))
+    await asyncio.sleep(0)  # both wait for the disk now
+    hangs_up.cancel()
+    assert (await stays).seen_from == "127.0.0.2"
+    assert hangs_up.cancelled()
+    assert isinstance(await asker.announce(signed), Yes)
 
 
 async def test_both_doors_share_what_a_household_may_ask(lab: Running, asker: Asker) -> None:
