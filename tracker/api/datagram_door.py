@@ -19,8 +19,11 @@ from tracker.api.datagram_desk import DatagramDesk
 
 READ_TOGETHER = 32
 """Datagrams that are read before others in the program have their turn ..."""
-UNPROVEN_TOGETHER = 8
-"""... and of those that prove nothing: a flood of them then takes little from callers by HTTPS."""
+UNPROVEN_TOGETHER = 16
+"""... and of those that prove nothing. After so many the door rests, so a flood takes a quarter of a core at the most
+from callers by HTTPS. A million peers, who ask for 833 tokens a second, never notice."""
+REST_S = 0.001
+"""Meanwhile the kernel keeps what comes, and drops what it has no room for."""
 RECEIVE_BUFFER = 4 * 2**20
 """Bytes that the kernel keeps for us, as far as it allows that."""
 _TRIES = 20
@@ -70,7 +73,11 @@ class DatagramDoor:
     def _read(self) -> None:
         unproven = 0
         for _ in range(READ_TOGETHER):
-            if self._socket is None or unproven == UNPROVEN_TOGETHER:
+            if self._socket is None:
+                return
+            if unproven == UNPROVEN_TOGETHER:
+                asyncio.get_running_loop().remove_reader(self._socket)
+                asyncio.get_running_loop().call_later(REST_S, self._read_again)
                 return
             try:
                 datagram, sender = self._socket.recvfrom(LARGEST_DATAGRAM + 1)
@@ -79,6 +86,10 @@ class DatagramDoor:
             except OSError:
                 continue  # word of an answer that did not arrive: the asker's business
             unproven += not self._heard(datagram, sender)
+
+    def _read_again(self) -> None:
+        if self._socket is not None:
+            asyncio.get_running_loop().add_reader(self._socket, self._read)
 
     def _heard(self, datagram: bytes, sender: _Address) -> bool:
         """Whether it is an announce that is taken in now."""

@@ -33,7 +33,9 @@ from axonp2p.wire.codec import encode
 from axonp2p.wire.envelope import Signed, sign
 from tests.fakes import NOW, key_of, make_row
 from tests.unit.tracker.conftest import Running, Start
+from tracker.api import datagram_door
 from tracker.api.datagram_desk import DatagramOutcome
+from tracker.api.datagram_door import UNPROVEN_TOGETHER
 
 ADA, BEN = key_of("ada"), key_of("ben")
 PATIENCE_S = 20.0
@@ -299,6 +301,31 @@ async def test_a_flood_of_rubbish_starves_nobody(asker: Asker) -> None:
             await asker.send(rubbish)
         assert isinstance(await asker.announce(sign(ADA, make_row(ADA, sequence=number + 1))), Yes)
     assert asker.said()[DatagramOutcome.DROPPED] == 2000
+
+
+async def test_after_some_that_prove_nothing_the_door_rests(
+    lab: Running, asker: Asker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Others have their turn meanwhile, as long as it takes."""
+    monkeypatch.setattr(datagram_door, "REST_S", 3600.0)
+    door = lab.tracker._datagrams
+    assert door is not None
+    for _ in range(5 * UNPROVEN_TOGETHER):
+        asker.line.send(os.urandom(700))
+    await lab.announce(ADA, BEN)  # by HTTPS
+    assert asker.said() == {DatagramOutcome.DROPPED: UNPROVEN_TOGETHER}
+    door._read_again()
+    await lab.announce(key_of("cleo"))
+    assert asker.said() == {DatagramOutcome.DROPPED: 2 * UNPROVEN_TOGETHER}
+
+
+async def test_those_with_a_token_are_read_without_a_rest(
+    lab: Running, asker: Asker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await asker.announce(sign(ADA, make_row(ADA, sequence=1)))
+    monkeypatch.setattr(datagram_door, "REST_S", 3600.0)
+    for number in range(5 * UNPROVEN_TOGETHER):
+        assert isinstance(await asker.ask(sign(ADA, make_row(ADA, sequence=number + 2))), Yes)
 
 
 def test_a_datagram_has_room_in_every_packet() -> None:
