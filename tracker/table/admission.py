@@ -9,6 +9,7 @@ import hashlib
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from typing import NamedTuple
 
 import msgspec
 
@@ -62,8 +63,7 @@ def open_announced(signed: Signed[Row], now: float) -> Row:
     return row
 
 
-@dataclass(frozen=True)
-class KnownRow:
+class KnownRow(NamedTuple):
     """What is stored of a peer: the number of its row and the exact bytes that it signed."""
 
     sequence: int
