@@ -9,9 +9,6 @@ from axonp2p.kinds.map.opinions.quorum import Accepted, Vote
 from axonp2p.kinds.map.reduce_tree import ReduceTree
 from axonp2p.plain_text import plural
 
-CRASHES = 4
-"""So often the process of a call may end under it, at whichever peers, before its result is that it crashed."""
-
 
 @dataclass(frozen=True)
 class QueuePlan:
@@ -136,27 +133,3 @@ class SetAside:
 
 
 QueueAction = StartChunk | StopChunk | KeepResults | KeepOpinions | KeepUndecided | Distrust | KeepCrash | SetAside
-
-
-@dataclass
-class LiveChunk:
-    """A chunk that a peer has."""
-
-    number: int
-    rank: int
-    items: tuple[int, ...]
-    came: int = 0
-    """How many of its results have come."""
-    begun: float | None = None
-    stopped: bool = False
-    """Whether it was told to end."""
-    asked_back: bool = False
-    quorum: int = 0
-    """How many equal results its calls need; 0: nothing has come of it yet."""
-    void: frozenset[int] = frozenset()
-    """Calls whose results do not count: what they merge counts no more."""
-
-    @property
-    def left(self) -> tuple[int, ...]:
-        """Calls whose results have not come from it."""
-        return self.items[self.came :]
