@@ -359,7 +359,7 @@ class ChunkQueue:
 
     def _take_over(self, rank: int, held: HeldChunk, now: float) -> None:
         """A chunk of an earlier life goes on, where all its calls wait; else it is ended."""
-        if self._chunks.is_known(held.chunk):
+        if self._chunks.is_known(held.chunk) or held.chunk >= self._next_chunk:  # which no life has given out
             return
         known = all(self._items.is_known(item) for item in held.items) and len(set(held.items)) == len(held.items)
         good = known and not any(self._items.is_done(item) or self._items.is_live(item) for item in held.items)

@@ -27,7 +27,8 @@ class World:
     """Peers that make the calls they are given, in whatever order; what they are told is checked."""
 
     def __init__(self, items: int, retries: int, tree: ReduceTree | None = None) -> None:
-        self.queue = ChunkQueue(QueuePlan(items, retries=retries, closed=tree is not None, tree=tree))
+        plan = QueuePlan(items, retries=retries, closed=tree is not None, tree=tree, first_chunk=2 * 10**6)
+        self.queue = ChunkQueue(plan)
         self.items = items
         self.tree = tree
         self.counted: Counter[int] = Counter()
