@@ -276,11 +276,6 @@ class ChunkQueue:
         """How many there are."""
         return self._items.items
 
-    @property
-    def done(self) -> int:
-        """How many have their result."""
-        return self._items.items - self._items.undone
-
     def chunks_at(self, rank: int) -> tuple[LiveChunk, ...]:
         """Those that a peer has."""
         return self._chunks.at(rank)
