@@ -5,29 +5,21 @@ from __future__ import annotations
 import asyncio
 import time
 from dataclasses import dataclass
-from pathlib import Path
 
-from axonp2p.errors import JobFailed, PeerMisbehaved, TaskError, Unreachable
-from axonp2p.jobs.bundle import Bundle
-from axonp2p.jobs.kinds import KINDS
+from axonp2p.errors import JobFailed, PeerMisbehaved, TaskError
 from axonp2p.kinds.map.call_forms import open_outcome, open_outcomes
 from axonp2p.kinds.map.items_file import ItemsFile
 from axonp2p.kinds.map.messages import BeginChunk, CallResults, ChunkOver, FromWorkerMap, ResultPart
 from axonp2p.kinds.map.section import MapJob, preparation_of
 from axonp2p.plain_text import bytes_text, plural
-from axonp2p.sandbox.child import SandboxedWorker, why_no_sandbox
+from axonp2p.sandbox.child import SandboxedWorker
 from axonp2p.sandbox.messages import Control, MayTell
 from axonp2p.wire.codec import decode
 from axonp2p.wire.frame import HEADER_LIMIT, pack_frame, split_frame
 from client_cli.check_peers import CheckAnswer, JobHere, PeersAsked, common_data, common_facts, in_order
 from client_cli.meanwhile import Meanwhile
 from client_cli.text.render import duration_text
-from client_cli.worker_here import fresh_copy, sandboxed, why_not_here
-
-TRY_S = 20.0
-"""So long the call may take: it is tried, not done."""
-LOG_SHOWN = 1000
-"""Characters of what it printed."""
+from client_cli.worker_here import LOG_SHOWN, TRY_S, try_in_sandbox
 
 
 @dataclass(frozen=True)
@@ -52,10 +44,8 @@ def check(job: JobHere) -> CheckAnswer:
     sources = {file.path: file.source for file in job.bundle.files}
     items = len(ItemsFile(sources[section.items])) if isinstance(section.items, str) else section.items
     job.context.say("makes the first call here, in the sandbox ...")
-    try:
-        trial = try_first_call(job.spec, job.bundle, job.meanwhile)
-    except (Unreachable, TimeoutError) as error:
-        raise JobFailed("the sandbox ended while the call was made in it", cause=str(error)) from error
+    tried = try_in_sandbox(job.spec, job.bundle, job.meanwhile, lambda worker: _try(worker, job.spec, job.meanwhile))
+    trial = CallTrial(not_tried=tried) if isinstance(tried, str) else tried
     if trial.failure:
         cause = trial.log[-LOG_SHOWN:].strip()
         file = section.fn.partition(":")[0]
@@ -73,30 +63,20 @@ def trial_text(trial: CallTrial) -> str:
     return f"call 0 took {duration_text(trial.seconds)} here, and its result has {bytes_text(trial.result_bytes)}"
 
 
-def try_first_call(spec: MapJob, bundle: Bundle, meanwhile: Meanwhile) -> CallTrial:
-    """Make it. Raises `JobFailed` where the sandbox itself ends."""
-    if reason := why_not_here(spec) or why_no_sandbox():
-        return CallTrial(not_tried=reason)
-    meanwhile.begin("copying the bundle into a fresh folder")
-    with fresh_copy(bundle) as folder:
-        return asyncio.run(_try(folder, spec, meanwhile))
-
-
-async def _try(folder: Path, spec: MapJob, meanwhile: Meanwhile) -> CallTrial:
-    async with sandboxed(folder, spec, KINDS[spec.kind].worker) as worker:
-        await worker.channel.send(MayTell(rank=None, bytes=2**31))
-        await worker.channel.send(Control(), pack_frame(preparation_of(spec.map)))
-        await worker.channel.send(Control(), pack_frame(BeginChunk(chunk=0, items=[0])))
-        meanwhile.begin(f"call 0, which is ended after {TRY_S:.0f} s,")
-        began = time.monotonic()
-        try:
-            async with asyncio.timeout(TRY_S):
-                outcome, failure = await _first(worker, spec)
-        except TimeoutError:
-            return CallTrial(log=worker.log().decode())
-        await asyncio.sleep(0.1)  # the last of its log is still in the pipe
-        seconds, log = time.monotonic() - began, worker.log().decode()
-        return CallTrial(seconds=seconds, result_bytes=outcome, failure=failure, log=log)
+async def _try(worker: SandboxedWorker, spec: MapJob, meanwhile: Meanwhile) -> CallTrial:
+    await worker.channel.send(MayTell(rank=None, bytes=2**31))
+    await worker.channel.send(Control(), pack_frame(preparation_of(spec.map)))
+    await worker.channel.send(Control(), pack_frame(BeginChunk(chunk=0, items=[0])))
+    meanwhile.begin(f"call 0, which is ended after {TRY_S:.0f} s,")
+    began = time.monotonic()
+    try:
+        async with asyncio.timeout(TRY_S):
+            outcome, failure = await _first(worker, spec)
+    except TimeoutError:
+        return CallTrial(log=worker.log().decode())
+    await asyncio.sleep(0.1)  # the last of its log is still in the pipe
+    seconds, log = time.monotonic() - began, worker.log().decode()
+    return CallTrial(seconds=seconds, result_bytes=outcome, failure=failure, log=log)
 
 
 async def _first(worker: SandboxedWorker, spec: MapJob) -> tuple[int, str]:
