@@ -6,6 +6,7 @@ its channel. It writes no file. Scripts, headers and data of a wheel are left ou
 
 from __future__ import annotations
 
+import io
 import os
 import stat
 import warnings
@@ -45,6 +46,8 @@ FOLDER = Path("/job")
 Say = Callable[..., None]
 """A `FromUnpacker`, and its payload where it has one."""
 _MODULES = ("purelib", "platlib")
+_MOST_NAMES_BYTES = 16 * 2**20
+"""Of a zip file's directory: 400 for each file that a wheel may have."""
 _BAD_ZIP = (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError, OverflowError)
 """What Python's zipfile raises for files that are damaged, made wrong on purpose, encrypted, or of a rare kind."""
 
@@ -114,7 +117,7 @@ class ToldFiles(WheelDestination):
 def unpack(wheel: Path, told: ToldFiles) -> None:
     """Say all files of the wheel. Raises `NoWheel`, by then some may have been said."""
     try:
-        with zipfile.ZipFile(wheel) as archive:
+        with _BoundedReads(wheel) as file, zipfile.ZipFile(file) as archive:
             _check(archive.infolist())
         with WheelFile.open(wheel) as source:
             source.validate_record()
@@ -127,6 +130,15 @@ def unpack(wheel: Path, told: ToldFiles) -> None:
         raise NoWheel(f"is no zip file that can be read: {error}") from error
     except (AssertionError, LookupError, UnicodeError, ValueError) as error:
         raise NoWheel(f"is no wheel: {error!r}") from error
+
+
+class _BoundedReads(io.FileIO):
+    """A zip file whose directory, which `zipfile` reads in one piece and takes apart at once, is not too long."""
+
+    def read(self, size: int | None = -1, /) -> bytes:
+        if size is not None and size > _MOST_NAMES_BYTES:
+            raise NoWheel(f"names its files in {bytes_text(size)}; a wheel may in {bytes_text(_MOST_NAMES_BYTES)}")
+        return super().read(-1 if size is None else size)
 
 
 def _check(entries: list[zipfile.ZipInfo]) -> None:

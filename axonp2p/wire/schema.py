@@ -17,7 +17,7 @@ from axonp2p.errors import VersionMismatch
 SCHEMAS: Final = {
     "train": "b931d9993e73c17c",
     "run": "a0a070da13be5cb4",
-    "map": "908d22b44622a918",
+    "map": "d84ef841d9a82231",
 }
 """By kind of job."""
 IN_ROWS: Final = "train"

@@ -20,6 +20,7 @@ import msgspec
 from axonp2p.errors import AxonError
 from axonp2p.kinds.map.call_forms import CallOutcome, open_outcome
 from axonp2p.kinds.map.kept_end import RESULTS
+from axonp2p.kinds.map.reduce_tree import ReduceTree
 from axonp2p.plain_text import bytes_text
 
 MOST_FOUND = 10_000
@@ -35,7 +36,7 @@ LARGEST_PICTURE = 4 * 2**20
 """Bytes of a picture that is shown."""
 _QUERY = (
     "SELECT item, outcome, peer, length(value), CASE WHEN length(value) <= ? THEN value END"
-    " FROM results ORDER BY item LIMIT ?"
+    " FROM results WHERE item >= ? ORDER BY item LIMIT ?"
 )
 _WAITING = "SELECT item, name FROM opinions ORDER BY item LIMIT ?"
 
@@ -93,13 +94,16 @@ def _read_picture(file: Path) -> bytes:
 
 
 def _read_results(file: Path) -> ResultsFound:
-    """The first ones; none where there is no such file yet."""
+    """The first ones, or the one that all are merged to; none where there is no such file yet."""
     if not file.exists():
         return ResultsFound()
     try:
         # Not "ro": a database with a log of writes cannot be read so when nobody has it open.
         with closing(sqlite3.connect(f"file:{quote(str(file))}?mode=rw", uri=True, timeout=5)) as database:
-            rows = database.execute(_QUERY, (LONGEST_OPENED, MOST_FOUND)).fetchall()
+            tree = database.execute("SELECT items, fold FROM tree").fetchone()
+            last = ReduceTree(*tree).calls - 1 if tree else 0
+            merged = database.execute("SELECT item FROM results WHERE item = ?", (last,)).fetchone()
+            rows = database.execute(_QUERY, (LONGEST_OPENED, last if merged else 0, MOST_FOUND)).fetchall()
             ((compared,),) = database.execute("SELECT count(*) FROM results WHERE agreed > 1")
             waiting = database.execute(_WAITING, (MOST_OPINIONS,)).fetchall()
     except sqlite3.Error as error:

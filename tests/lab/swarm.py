@@ -96,6 +96,18 @@ class LabSwarm:
         """The same of a job that was left, by its id."""
         return self._follow("resume", job)
 
+    def run_client(self, *words: str) -> Told:
+        """The JSON object that a client's program prints last: a module, to which tracker and home are told first."""
+        ground, (module, *more) = self._ground, words
+        command = [sys.executable, "-m", module, self._processes.tracker, str(self._folder / "client"), *more]
+        done = subprocess.run(
+            [*ground.inside(ground.client), *command], capture_output=True, text=True, cwd=ROOT, check=False
+        )
+        if done.returncode:
+            raise RuntimeError(f"{module} ended with {done.returncode}:\n{done.stderr[-4000:]}")
+        found: Told = json.loads(done.stdout.splitlines()[-1])
+        return found
+
     def kill_client(self) -> None:
         """Its events end, and nobody is told."""
         self._clients[-1].kill()

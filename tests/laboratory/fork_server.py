@@ -82,6 +82,30 @@ class ForkedProgram:
         self.send_signal(signal.SIGKILL)
 
 
+class ReadProgram(ForkedProgram):
+    """One whose lines are read as they come."""
+
+    def __init__(self, program: ForkedProgram, stdout: IO[str]) -> None:
+        super().__init__(program._server, program.pid)
+        self.stdout = stdout
+
+    def __enter__(self) -> ReadProgram:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.stdout.close()
+        self.wait()
+
+    def communicate(self, timeout: float | None = None) -> tuple[str, None]:
+        """All that it wrote and nobody has read, when it has ended. Raises `TimeoutExpired`."""
+        lines: list[str] = []
+        reading = threading.Thread(target=lambda: lines.extend(self.stdout), daemon=True)
+        reading.start()
+        self.wait(timeout)
+        reading.join(timeout)
+        return "".join(lines), None
+
+
 class ForkServer:
     """The asking side. It ends with the process that made it."""
 
@@ -119,6 +143,15 @@ class ForkServer:
         # The kernel has given the number again.
         self.codes.pop(said["started"], None)
         return ForkedProgram(self, said["started"])
+
+    def begin(
+        self, module: str, words: Sequence[str], env: Mapping[str, str] = os.environ, folder: Path | None = None
+    ) -> ReadProgram:
+        """Start one whose output and complaints are read."""
+        ours, theirs = os.pipe()
+        with os.fdopen(theirs, "wb") as out:
+            program = self.start(module, words, out, env=env, folder=folder)
+        return ReadProgram(program, os.fdopen(ours, errors="replace"))
 
     def run(
         self, module: str, words: Sequence[str], timeout: float, env: Mapping[str, str] = os.environ,

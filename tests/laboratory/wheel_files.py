@@ -74,7 +74,11 @@ def hostile_wheels() -> dict[str, tuple[Callable[[Path], Path], str]]:
         ),
         "a bomb": (lambda at: write_wheel(at, {"gull/zeros": bytes(50 * 2**20)}), r"unpacks to more than 10\.5 MB"),
         "a bomb of overlapping files": (_overlapping, r"unpacks to 3\.4 GB; a wheel may have"),
-        "too many files": (lambda at: many_files(at, MANY), r"has 45000 files; a wheel may have 40000"),
+        "too many files": (lambda at: _with_names_of(at, MANY), r"has 45000 files; a wheel may have 40000"),
+        "a million files": (
+            lambda at: _with_names_of(at, 10**6),
+            r"names its files in 62\.0 MB; a wheel may in 16\.8 MB",
+        ),
         "no zip": (lambda at: _written(at, b"MZ" + bytes(1000)), r"is no zip file"),
         "half of it": (lambda at: _written(at, _good(at).read_bytes()[:300]), r"is no zip file"),
         "a damaged one": (_damaged, r"is no zip file|didn't match RECORD|is no wheel"),
@@ -176,7 +180,7 @@ def _overlapping(folder: Path) -> Path:
     return _written(folder, _with_names(content, 3200))
 
 
-def many_files(folder: Path, count: int) -> Path:
+def _with_names_of(folder: Path, count: int) -> Path:
     """A small file that names so many."""
     return _written(folder, _with_names(_good(folder).read_bytes(), count))
 

@@ -10,11 +10,10 @@ ROOMS = ("axonp2p", "peer_daemon", "tracker", "client_cli")
 QUEUES = {"Queue", "SimpleQueue", "LifoQueue", "PriorityQueue"}
 
 REVIEWED = {
+    "axonp2p/client/run/fact_inbox.py": "words of a peer are counted; the rest is the leases' and the driver's own",
     "axonp2p/client/storage/event_feed.py": "events of the client's own run, a bounded number for each round",
     "axonp2p/client/leasing/send_queue.py": "`post` counts them (ROOM); `send` waits for its own",
-    "axonp2p/kinds/run/driver.py": "words of a peer are counted (MOST_WAITING); the rest is the leases' and its own",
     "axonp2p/kinds/map/calls/live_calls.py": "calls of the client's own program",
-    "axonp2p/kinds/map/driver.py": "words of a peer are counted (MOST_WAITING); the rest is the leases' and its own",
     "axonp2p/kinds/map/waiting_items.py": "items of the client's own job, each once for each chunk that it was in",
     "axonp2p/sandbox/log.py": "its bytes are counted (`_tail_limit`), and its pieces are joined at 256",
     "axonp2p/training/coordinator/inbox.py": "words of a member are counted; the rest is the coordinator's",

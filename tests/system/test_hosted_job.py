@@ -28,7 +28,7 @@ from axonp2p.kinds.train.record import TrainRecord
 from axonp2p.sandbox.child import why_no_sandbox
 from client_cli import verify_ledger
 from tests.lab.swarm import NOT_ON_THE_LAN
-from tests.laboratory.fork_server import fork_server
+from tests.laboratory.fork_server import ReadProgram, fork_server
 from tests.system.network import Network, why_not
 from tests.system.processes import Processes
 from tests.system.small_job import write_job
@@ -78,9 +78,9 @@ class Computer:
         """Another one that knows the same tracker."""
         return Computer(home, self._tracker, self._inside)
 
-    def watch(self, job: str) -> subprocess.Popen[str]:
+    def watch(self, job: str) -> ReadProgram:
         """Its events, a line each."""
-        return subprocess.Popen(self.command("watch", job, "--json"), stdout=subprocess.PIPE, text=True)
+        return fork_server().begin("client_cli.main", self.command("watch", job, "--json")[3:])
 
     def folder(self, job: str) -> JobFolder:
         return JobStore(self.home).find(job)

@@ -6,7 +6,6 @@ import asyncio
 import csv
 import io
 import re
-import subprocess
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -24,6 +23,7 @@ from axonp2p.kinds.train.metrics_file import MetricsFile
 from axonp2p.sandbox.child import why_no_sandbox
 from client_cli.report.files import write_report
 from tests.laboratory.browsers import CHROMIUM, NO_CHROMIUM
+from tests.laboratory.fork_server import ReadProgram
 from tests.laboratory.paper_calls import CALL_STATES, PaperCalls
 from tests.laboratory.paper_job import HOSTILE, STATES, PaperJob
 from tests.system.person import Person
@@ -336,7 +336,7 @@ async def test_a_job_whose_program_is_killed_is_seen_from_another_terminal(
     person = Person(tmp_path)
     write_job(tmp_path / "line", peers=2, rounds=200, pause=0.1)
     submitted = Submitted(person, "line", "--tracker", processes.tracker, "--page", "")
-    watching: subprocess.Popen[str] | None = None
+    watching: ReadProgram | None = None
     try:
         await submitted.line("round=2/200")
         assert not any(line.startswith("page") for line in submitted.lines)

@@ -12,6 +12,7 @@ An item is in one of these places:
                      +---- its function raised and no retry is left, or its process crashed too often
 
 An item that needs the same result of several peers waits again after each, for one that has not made its call yet.
+Where results are merged, the calls that merge are items too, which wait once all their parts are done.
 
 Lost peers, pauses and chunks that are taken back cost a call nothing.
 """
@@ -60,7 +61,9 @@ class ChunkQueue:
 
     def __init__(self, plan: QueuePlan) -> None:
         self._plan = plan
-        self._items = WaitingItems(plan.items, plan.finished)
+        self._tree = plan.tree
+        items, turns = (plan.tree.calls, plan.tree.leaves) if plan.tree else (plan.items, None)
+        self._items = WaitingItems(items, plan.finished, turns)
         self._closed = plan.closed
         self._next_chunk = plan.first_chunk
         self._chunks: dict[int, LiveChunk] = {}
@@ -88,6 +91,8 @@ class ChunkQueue:
             if self._items.is_known(item) and not self._items.is_done(item):
                 self._opinions[item] = opinions
                 self._items.put_back(item)
+        for call in range(plan.tree.leaves, plan.tree.calls) if plan.tree else ():
+            self._put_back_if_ready(call)
         self._sizes = ChunkSizes(plan.chunk)
         self._durations = Durations()
         self._held = True
@@ -203,7 +208,7 @@ class ChunkQueue:
         waits: dict[int, list[tuple[int, int]]] = {}
         verdicts: dict[int, Accepted] = {}
         for place, (item, error) in enumerate(zip(items, raised, strict=True)):
-            if self._items.is_done(item) or self.has_opinion(rank, item):
+            if self._items.is_done(item) or self.has_opinion(rank, item) or item in chunk.void:
                 continue
             if error:
                 self._raised[item] += 1
@@ -236,8 +241,17 @@ class ChunkQueue:
         return self._go_on(now)
 
     def reopen(self, items: Iterable[int], now: float) -> list[QueueAction]:
-        """The results of these do not count any more."""
-        for item in items:
+        """The results of these do not count any more, nor do those that they are part of."""
+        items = set(items)
+        ancestors = self._tree.ancestors_of(items) if self._tree else set[int]()
+        for item in ancestors:
+            self._opinions.pop(item, None)
+        for chunk in self._chunks.values():
+            if void := ancestors.intersection(chunk.left):
+                chunk.void |= void
+                if not chunk.stopped:
+                    self._stop(chunk)
+        for item in sorted(items | ancestors):
             if self._items.is_known(item) and self._items.is_done(item):
                 self._items.reopen(item)
         return self._go_on(now)
@@ -272,7 +286,7 @@ class ChunkQueue:
 
     def has_opinion(self, rank: int, item: int) -> bool:
         """Whether the peer there has given its opinion of an item that waits for others."""
-        return any(one.peer == self._peers[rank] for one in self._opinions.get(item, (0, []))[1])
+        return any(one.peer == self._peers.get(rank) for one in self._opinions.get(item, (0, []))[1])
 
     @property
     def opinions_awaited(self) -> int:
@@ -331,6 +345,8 @@ class ChunkQueue:
         for failed, number in self._failed_at.pop(item, {}).items():
             if good and failed != rank:
                 self._fault(failed, number, item)
+        if self._tree and (parent := self._tree.parent_of(item)) is not None:
+            self._put_back_if_ready(parent)
 
     def _fault(self, rank: int, number: int, item: int) -> None:
         if rank not in self._cores or rank in self._aside:
@@ -483,10 +499,18 @@ class ChunkQueue:
 
     def _may_take(self, rank: int, item: int) -> bool:
         """Whether that peer has not given its opinion, and has not failed where others have not."""
-        if self.has_opinion(rank, item):
+        if self.has_opinion(rank, item) or not self._is_ready(item):
             return False
         failed = self._failed_at.get(item, {})
         return rank not in failed or all(other in failed for other in self._able())
+
+    def _is_ready(self, item: int) -> bool:
+        """Whether there is all that it merges, if it merges anything."""
+        return not self._tree or all(self._items.is_done(part) for part in self._tree.children_of(item))
+
+    def _put_back_if_ready(self, merge: int) -> None:
+        if not self._items.is_done(merge) and not self._items.is_live(merge) and self._is_ready(merge):
+            self._items.put_back(merge)
 
     def _load(self, rank: int) -> float:
         return len(self._at[rank]) / self._cores[rank]
@@ -553,6 +577,7 @@ class ChunkQueue:
             and not self._items.is_done(item)
             and not self._items.is_live(item)
             and not self.has_opinion(rank, item)
+            and not (self._tree and self._tree.merges(item))  # it may merge what has not counted since
             for item in held.items
         ) and len(set(held.items)) == len(held.items)
         chunk = LiveChunk(held.chunk, rank, tuple(held.items) if good else (), begun=now if held.begun else None)

@@ -6,6 +6,8 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 
 from axonp2p.kinds.map.opinions.quorum import Accepted, Vote
+from axonp2p.kinds.map.reduce_tree import ReduceTree
+from axonp2p.plain_text import plural
 
 CRASHES = 4
 """So often the process of a call may end under it, at whichever peers, before its result is that it crashed."""
@@ -35,6 +37,8 @@ class QueuePlan:
     """Of items that an earlier life left undecided: how many must be equal, and what was found."""
     outvoted: Collection[str] = ()
     """Peers that get no calls: others agreed that their results are wrong."""
+    tree: ReduceTree | None = None
+    """Where results are merged, its calls are the items: one that merges waits for the results that it is made of."""
 
 
 @dataclass(frozen=True)
@@ -101,6 +105,11 @@ class Distrust:
     item: int
     """The first in which it was outvoted."""
 
+    @property
+    def reason(self) -> str:
+        """Why it gets no more calls."""
+        return f"its results differ from those of {plural(self.others, 'other')}"
+
 
 @dataclass(frozen=True)
 class KeepCrash:
@@ -117,6 +126,13 @@ class SetAside:
 
     rank: int
     items: tuple[int, ...]
+
+    @property
+    def reason(self) -> str:
+        """Why it gets no more calls."""
+        if not self.items:
+            return "its results differed from those of others"
+        return f"it failed in calls that others could do: items {', '.join(map(str, self.items[:16]))}"
 
 
 QueueAction = StartChunk | StopChunk | KeepResults | KeepOpinions | KeepUndecided | Distrust | KeepCrash | SetAside
@@ -137,6 +153,8 @@ class LiveChunk:
     asked_back: bool = False
     quorum: int = 0
     """How many equal results its calls need; 0: nothing has come of it yet."""
+    void: frozenset[int] = frozenset()
+    """Calls whose results do not count: what they merge counts no more."""
 
     @property
     def left(self) -> tuple[int, ...]:

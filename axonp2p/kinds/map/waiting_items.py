@@ -15,7 +15,9 @@ from axonp2p.kinds.map.messages import MOST_ITEMS
 class WaitingItems:
     """`done` and `live` are told by the queue; an item in neither waits."""
 
-    def __init__(self, items: int, finished: Collection[int]) -> None:
+    def __init__(self, items: int, finished: Collection[int], in_order: int | None = None) -> None:
+        """`in_order`: how many of the first ones have a turn; those behind them wait for `put_back`. None: all."""
+        self._in_order = in_order
         self._done = bytearray()
         self._undone = 0
         self.add(items)
@@ -105,7 +107,8 @@ class WaitingItems:
                 taken.append(item)
             else:
                 self._again.append(item)
-        while new and len(taken) < most and self._next < len(self._done):
+        turns = len(self._done) if self._in_order is None else self._in_order
+        while new and len(taken) < most and self._next < turns:
             item = self._next
             if item in self._early:
                 self._early.discard(item)

@@ -170,6 +170,7 @@ def variables(environment: Environment, limits: Limits) -> dict[str, str]:
         "PYTHONPATH": ":".join(environment.python_path),
         "PYTHONDONTWRITEBYTECODE": "1",
         "PYTHONUNBUFFERED": "1",
+        # Two honest peers list a set of text in the same order.
         "PYTHONHASHSEED": "0",
         "OMP_NUM_THREADS": cores,
         "MKL_NUM_THREADS": cores,

@@ -250,6 +250,12 @@ async def test_the_environment_is_made_from_nothing(sandboxed: Any, monkeypatch:
     assert environment == expected
 
 
+async def test_two_workers_list_a_set_of_text_in_the_same_order(sandboxed: Any) -> None:
+    """Else no two honest peers would agree on what a function returns that does so."""
+    found = [await sandboxed.answer("answer([list({str(i) for i in range(50)}), hash('otter')])") for _ in range(2)]
+    assert found[0] == found[1]
+
+
 # --- programs ---
 
 

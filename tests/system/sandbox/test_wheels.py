@@ -8,6 +8,7 @@ import os
 import stat
 import zipfile
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -17,7 +18,7 @@ from axonp2p.wheels.bundled import BundledWheel
 from peer_daemon.wheels.unpacking import UnpackingFor
 from peer_daemon.wheels.wheel_cache import WheelCache
 from peer_daemon.wheels.wheel_policy import WheelPolicy
-from tests.laboratory.wheel_files import INFO, hostile_wheels, many_files, write_wheel
+from tests.laboratory.wheel_files import INFO, hostile_wheels, write_wheel
 
 pytestmark = [
     pytest.mark.sandbox,
@@ -27,8 +28,22 @@ pytestmark = [
 
 MOST = 10 * 2**20
 HOSTILE = hostile_wheels()
-IN_THE_SANDBOX = ("a link", "a way out", "a hash that does not fit", "a bomb", "half of it")
-"""One of each kind; `tests/unit/wheels` has all of them, without the sandbox."""
+IN_THE_SANDBOX = (
+    "a link",
+    "a link to a folder",
+    "a device",
+    "a pipe",
+    "a way out",
+    "an absolute path",
+    "a bomb",
+    "a bomb of overlapping files",
+    "too many files",
+    "a million files",
+    "a hash that does not fit",
+    "no RECORD",
+    "half of it",
+)
+"""`tests/unit/wheels` has all of them, without the sandbox. Those that Python runs at its start have a test below."""
 
 
 class Peer:
@@ -105,13 +120,38 @@ async def test_a_bad_wheel_is_named_and_leaves_nothing(wrong: str, tmp_path: Pat
     assert not (peer.bundle / wheel.unpacked).exists()
 
 
-@pytest.mark.slow
-@pytest.mark.timeout(1200)
-async def test_a_million_files_end_one_sandbox(peer: Peer, tmp_path: Path) -> None:
-    wheel = peer.brings(many_files(tmp_path, 1_000_000))
-    with pytest.raises(PeerMisbehaved, match=r"has 1000000 files|used \d+ MiB of memory|exit code"):
-        await peer.unpacks(wheel)
-    assert not (peer.bundle / wheel.unpacked).exists()
+async def test_what_python_runs_at_its_start_is_run_by_no_process_but_the_jobs_own(sandboxed: Any) -> None:
+    """A .pth file nowhere; sitecustomize in the programs that the job starts; and nobody replaces Axon's own modules."""
+    ran = b"import os; os.environ['%s'] = 'ran'\n"
+    wheels = {
+        "gull": {"gull.pth": ran % b"A_PTH", "gull-nspkg.pth": ran % b"A_PTH", "gull.py": b""},
+        "tern": {"sitecustomize.py": ran % b"A_CUSTOM", "usercustomize.py": ran % b"A_USER", "tern.py": b""},
+        "auk": {"axonp2p/__init__.py": ran % b"AN_AXON", "axonp2p/wheels/unpacker.py": ran % b"AN_AXON"},
+    }
+    peer = Peer(sandboxed.job.parent / "home")
+    peer.bundle = sandboxed.job
+    brought = []
+    for name, files in wheels.items():
+        made = sandboxed.job.parent / f"made-{name}"
+        made.mkdir()
+        brought.append(peer.brings(write_wheel(made, files, name=name)))
+    await peer.unpacks(*brought)
+    task = """
+        import json, os, subprocess, sys
+        from pathlib import Path
+        from axonp2p.wheels.import_path import use_wheels
+        look = "import gull, tern, axonp2p, os, json;" + \\
+            "print(json.dumps([axonp2p.__file__, *(n for n in os.environ if n.startswith('A'))]))"
+        use_wheels(Path("/job"))
+        import gull, tern
+        here = [name for name in os.environ if name.startswith("A")]
+        child = subprocess.run([sys.executable, "-c", look], capture_output=True, text=True)
+        answer([here, json.loads(child.stdout or json.dumps(child.stderr))])
+    """
+    here, started = await sandboxed.answer(task)
+    assert here == []
+    assert started == ["/axon/axonp2p/__init__.py", "A_CUSTOM", "A_USER"]
+    assert not [name for name in os.environ if name.startswith(("A_", "AN_"))]
 
 
 async def test_a_wheel_that_is_not_what_its_name_says_is_not_even_opened(peer: Peer, tmp_path: Path) -> None:

@@ -11,6 +11,9 @@ import pytest
 
 from axonp2p.kinds.map import events as map_events
 from axonp2p.kinds.map.kept_end import RESULTS
+from axonp2p.kinds.map.reduce_tree import ReduceTree
+from axonp2p.kinds.map.results_store import ItemResult, ResultsStore
+from axonp2p.values.packing import pack_value
 from client_cli.map.lanes import lanes
 from client_cli.map.results_found import MOST_FOUND, find_results
 from client_cli.map.story import MapStory
@@ -90,6 +93,17 @@ def test_results_that_cannot_be_read_are_said_so(tmp_path: Path) -> None:
     assert find_results(tmp_path).trouble == ""
     (tmp_path / RESULTS).write_bytes(b"SQLite format 3\0" + bytes(5000))
     assert "results.sqlite cannot be read: " in find_results(tmp_path).trouble
+
+
+def test_of_merged_results_the_last_one_is_shown(tmp_path: Path) -> None:
+    store = ResultsStore(tmp_path / RESULTS)
+    store.keep_tree(tree := ReduceTree(items=4, fold=2))
+    store.keep([ItemResult(call, "value", pack_value(f"part {call}"), "otter") for call in (0, 1)], [])
+    store.close()
+    assert [one.text for one in find_results(tmp_path).results] == ["'part 0'", "'part 1'"]
+    store.keep([ItemResult(tree.calls - 1, "value", pack_value("all"), "otter")], [])
+    store.close()
+    assert [one.text for one in find_results(tmp_path).results] == ["'all'"]
 
 
 def test_the_csv_has_the_first_results_alone(tmp_path: Path) -> None:

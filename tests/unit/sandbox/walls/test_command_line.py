@@ -111,6 +111,10 @@ def test_variables_name_cores_and_paths_inside_and_nothing_outside() -> None:
     assert arguments_of("--setenv", 2) == [list(pair) for pair in found.items()]
 
 
+def test_two_peers_list_a_set_of_text_in_the_same_order() -> None:
+    assert variables(ENVIRONMENT, LIMITS)["PYTHONHASHSEED"] == "0"
+
+
 def test_a_library_path_is_set_only_where_one_is_needed() -> None:
     plain = Environment(binds=(), links=(), python="/usr/bin/python3.11", python_path=("/axon",), library_path="")
     assert "LD_LIBRARY_PATH" not in variables(plain, LIMITS)

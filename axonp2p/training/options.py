@@ -1,13 +1,14 @@
-"""What the author of a job asks of the exchange between members: part of `[train]` in job.toml. Pure."""
+"""What the author of a job asks of the exchange between members, and of each local step: parts of `[train]`. Pure."""
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Annotated, Literal
 
 import msgspec
 
 from axonp2p.jobs.aggregation import Aggregation
 from axonp2p.tensors.coding import Bits
+from axonp2p.wire.codec import Message
 from axonp2p.wire.quantities import Count, PlainText, Quantity, Seconds
 
 COMPRESSIONS: dict[str, Bits | None] = {
@@ -49,3 +50,19 @@ class ExchangeOptions(msgspec.Struct, frozen=True, kw_only=True):
     def bits(self) -> Bits | None:
         """A value's."""
         return COMPRESSIONS[self.compression]
+
+
+Autocast = Literal["off", "bf16", "fp16"]
+
+
+class StepOptions(Message, frozen=True, kw_only=True):
+    """How one local step is taken."""
+
+    clip_gradients: Annotated[float, msgspec.Meta(ge=0, le=1e9)] = 0.0
+    """The largest norm of an optimiser's gradients together; 0: any."""
+    micro_batch: Annotated[int, msgspec.Meta(ge=0, le=2**20)] = 0
+    """Samples of which gradients are computed at a time, and summed to those of the step's batch; 0: all of them."""
+    autocast: Autocast = "off"
+    """The type in which `loss()` computes where it may (`torch.autocast`)."""
+    loader_workers: Annotated[int, msgspec.Meta(ge=0, le=16)] = 0
+    """Processes that read the samples of the next steps ahead; 0: each step reads its own."""
