@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from axonp2p.errors import JobFailed, Unreachable
+from axonp2p.errors import JobFailed
 from axonp2p.kinds.map.items_file import ItemsFile
 from axonp2p.plain_text import bytes_text, plural
 from client_cli.check_peers import CheckAnswer, JobHere, PeersAsked, common_data, common_facts, in_order
 from client_cli.map.trial import CallTrial, trial_text, try_first_calls
-
-LOG_SHOWN = 1000
-"""Characters of what it printed."""
+from client_cli.worker_here import LOG_SHOWN
 
 
 def check(job: JobHere) -> CheckAnswer:
@@ -20,10 +18,7 @@ def check(job: JobHere) -> CheckAnswer:
     sources = {file.path: file.source for file in job.bundle.files}
     items = len(ItemsFile(sources[section.items])) if isinstance(section.items, str) else section.items
     job.context.say("makes the first call here, in the sandbox ...")
-    try:
-        trial = try_first_calls(job.spec, items, job.bundle, job.meanwhile)
-    except (Unreachable, TimeoutError) as error:
-        raise JobFailed("the sandbox ended while the call was made in it", cause=str(error)) from error
+    trial = try_first_calls(job.spec, items, job.bundle, job.meanwhile)
     if trial.failure:
         cause = trial.log[-LOG_SHOWN:].strip()
         file = section.fn.partition(":")[0]

@@ -9,6 +9,7 @@ from axonp2p.kinds.map import events as map_events
 from axonp2p.plain_text import bytes_text, plural
 from client_cli.text.kind_text import Shown, started
 from client_cli.text.render import duration_text
+from client_cli.text.result_text import last_line, left_line
 
 SAID_EVERY_S = 10.0
 """Where no bar shows it, how many calls are done is said this often."""
@@ -20,13 +21,8 @@ def stays(event: events.Event) -> str:
         case events.JobSubmitted(rounds=0):  # how many there are is in a file of the bundle, or comes from a program
             bundle = f"bundle {bytes_text(event.bundle_bytes)}"
             return f"submitted {event.job}: calls on up to {plural(event.peers, 'peer')}, {bundle}"
-        case events.PeerLost():
-            others = (
-                f"The {plural(event.left, 'peer')} left continue." if event.left != 1 else "The peer left continues."
-            )
-            return f"{event.peer} left: {event.reason}. {others if event.left else 'No peer is left.'}"
-        case events.PeerHandedBack():
-            return f"{event.peer} is wanted back by its owner: {event.reason}"
+        case events.PeerLost() | events.PeerHandedBack():
+            return left_line(event)
         case map_events.ChunkCopied():
             are = "is" if event.calls == 1 else "are"
             return f"{calls_text(event.first, event.calls)} {are} made at {event.peer} too: {event.slow_peer} is stuck"
@@ -61,15 +57,7 @@ def stays_without_bar(event: events.Event) -> str:
 
 def end(event: events.Event) -> str:
     """As `KindLines` has it."""
-    match event:
-        case map_events.CallsDone():
-            return results_text(event)
-        case events.JobFinished():
-            return f"finished: {plural(event.rounds, 'call')} done"
-        case events.JobPaused():
-            because = f": {event.reason}" if event.reason else ""
-            return f"paused after {plural(event.round, 'call')}{because}"
-    return ""
+    return results_text(event) if isinstance(event, map_events.CallsDone) else last_line(event, "map")
 
 
 def results_text(event: map_events.CallsDone) -> str:

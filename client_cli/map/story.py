@@ -116,7 +116,7 @@ def take(story: MapStory, event: events.Event) -> None:
         case map_events.CallFailed() if len(story.failures) < MOST_FAILURES:
             story.failures.append(event)
         case map_events.PeerSetAside():
-            story.aside[event.peer] = event.reason
+            story.aside.setdefault(event.peer, event.reason)  # one that was outvoted may be hired once more
         case map_events.OpinionAwaited():
             story.waited_of[event.peer] += event.calls
             _works(story, event.peer)

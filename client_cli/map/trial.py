@@ -5,14 +5,12 @@ from __future__ import annotations
 import asyncio
 import time
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any
 
 import msgspec
 
 from axonp2p.errors import PeerMisbehaved, TaskError
 from axonp2p.jobs.bundle import Bundle
-from axonp2p.jobs.kinds import KINDS
 from axonp2p.kinds.map.call_forms import (
     OWN_MERGE,
     CallOutcome,
@@ -28,16 +26,13 @@ from axonp2p.kinds.map.opinions.agreement import close
 from axonp2p.kinds.map.reduce_tree import ReduceTree
 from axonp2p.kinds.map.section import MapJob, preparation_of
 from axonp2p.plain_text import bytes_text
-from axonp2p.sandbox.child import why_no_sandbox
 from axonp2p.sandbox.messages import Control, MayTell
 from axonp2p.wire.codec import decode
 from axonp2p.wire.frame import HEADER_LIMIT, pack_frame, split_frame
 from client_cli.meanwhile import Meanwhile
 from client_cli.text.render import duration_text
-from client_cli.worker_here import WorkerHere, fresh_copy, sandboxed, why_not_here
+from client_cli.worker_here import TRY_S, WorkerHere, try_in_sandbox
 
-TRY_S = 20.0
-"""So long the calls may take: they are tried, not done."""
 MERGED = 3
 """Results that are merged in two ways."""
 MOST_MERGED_BYTES = 2**19
@@ -82,16 +77,8 @@ def trial_text(trial: CallTrial) -> str:
 
 def try_first_calls(spec: MapJob, items: int, bundle: Bundle, meanwhile: Meanwhile) -> CallTrial:
     """Make them. Raises `JobFailed` where the sandbox itself ends."""
-    if reason := why_not_here(spec) or why_no_sandbox():
-        return CallTrial(not_tried=reason)
-    meanwhile.begin("copying the bundle into a fresh folder")
-    with fresh_copy(bundle) as folder:
-        return asyncio.run(_try(folder, spec, items, meanwhile))
-
-
-async def _try(folder: Path, spec: MapJob, items: int, meanwhile: Meanwhile) -> CallTrial:
-    async with sandboxed(folder, spec, KINDS[spec.kind].worker) as worker:
-        return await try_at(worker, spec, items, meanwhile)
+    tried = try_in_sandbox(spec, bundle, meanwhile, lambda worker: try_at(worker, spec, items, meanwhile))
+    return CallTrial(not_tried=tried) if isinstance(tried, str) else tried
 
 
 async def try_at(worker: WorkerHere, spec: MapJob, items: int, meanwhile: Meanwhile) -> CallTrial:

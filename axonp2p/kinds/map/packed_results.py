@@ -1,7 +1,7 @@
 """The results of a job as one file, as they travel from a host: typed rows, since a stranger's results.sqlite is a
 database that nobody should open.
 
-    length of 8 bytes, PackedHead, then for each result in the order of the items: length of 8 bytes, PackedRow
+    length of 8 bytes, ResultsHead, then for each result in the order of the items: length of 8 bytes, ResultsRow
 
 The client checks each row before it enters a results.sqlite of its own. What is owed for the work stays with the host,
 which has paid it, and opinions that wait are made again. Everything here blocks.
@@ -42,14 +42,14 @@ _LARGEST_ERROR = 2**17
 _LARGEST_HEAD = 64 * MOST_OUTVOTED
 
 
-class PackedHead(msgspec.Struct, frozen=True, array_like=True):
+class ResultsHead(msgspec.Struct, frozen=True, array_like=True):
     """The first thing in the file."""
 
     outvoted: Annotated[list[PeerId], msgspec.Meta(max_length=MOST_OUTVOTED)]
     """Keys of peers that get no calls of the job any more."""
 
 
-class PackedRow(msgspec.Struct, frozen=True, array_like=True):
+class ResultsRow(msgspec.Struct, frozen=True, array_like=True):
     """The result of one item, as `ItemResult` has it."""
 
     item: Annotated[int, msgspec.Meta(ge=0, lt=MOST_ITEMS)]
@@ -59,8 +59,8 @@ class PackedRow(msgspec.Struct, frozen=True, array_like=True):
     agreed: Annotated[int, msgspec.Meta(ge=0, le=100)]
 
 
-_HEAD = msgspec.msgpack.Decoder(PackedHead)
-_ROW = msgspec.msgpack.Decoder(PackedRow)
+_HEAD = msgspec.msgpack.Decoder(ResultsHead)
+_ROW = msgspec.msgpack.Decoder(ResultsRow)
 
 
 def pack(folder: Path) -> None:
@@ -81,13 +81,13 @@ def pack(folder: Path) -> None:
 
 def _pieces(results: Path) -> Iterator[bytes]:
     if not results.exists():
-        yield msgspec.msgpack.encode(PackedHead([]))
+        yield msgspec.msgpack.encode(ResultsHead([]))
         return
     store = ResultsStore(results)
     try:
-        yield msgspec.msgpack.encode(PackedHead(store.outvoted()[:MOST_OUTVOTED]))
+        yield msgspec.msgpack.encode(ResultsHead(store.outvoted()[:MOST_OUTVOTED]))
         for one in store.read():
-            yield msgspec.msgpack.encode(PackedRow(one.item, one.outcome, one.value, one.peer, one.agreed))
+            yield msgspec.msgpack.encode(ResultsRow(one.item, one.outcome, one.value, one.peer, one.agreed))
     finally:
         store.close()
 

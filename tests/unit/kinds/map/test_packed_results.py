@@ -12,7 +12,7 @@ from axonp2p.errors import JobFailed, MalformedMessage
 from axonp2p.hosting.folder_files import packed_name
 from axonp2p.hosting.hosted_folder import packed_in
 from axonp2p.kinds.map.fetched import fetched
-from axonp2p.kinds.map.packed_results import AT_ONCE, PackedHead, PackedRow, pack, unpack
+from axonp2p.kinds.map.packed_results import AT_ONCE, ResultsHead, ResultsRow, pack, unpack
 from axonp2p.kinds.map.record import MapRecord
 from axonp2p.kinds.map.results_store import ItemResult, ResultsStore
 from axonp2p.kinds.map.section import MapJob, MapSection
@@ -48,8 +48,8 @@ def packed(*pieces: msgspec.Struct) -> bytes:
     return b"".join(len(piece).to_bytes(8) + piece for piece in encoded)
 
 
-def row(item: int, value: bytes = b"\x01") -> PackedRow:
-    return PackedRow(item, "value", value, "heron", 1)
+def row(item: int, value: bytes = b"\x01") -> ResultsRow:
+    return ResultsRow(item, "value", value, "heron", 1)
 
 
 def test_results_arrive_as_they_were_and_take_the_place_of_earlier_ones(tmp_path: Path) -> None:
@@ -79,7 +79,7 @@ def test_a_job_without_results_has_a_file_without_rows(tmp_path: Path) -> None:
     assert results_in(tmp_path) == ([], [])
 
 
-HEAD = PackedHead([])
+HEAD = ResultsHead([])
 
 
 @pytest.mark.parametrize(
@@ -93,10 +93,10 @@ HEAD = PackedHead([])
         (packed(HEAD, row(9)), "item 9 of 9"),
         (packed(HEAD, row(0, bytes(70_000_000))), "at most"),
         (packed(HEAD) + (2**63).to_bytes(8), "a piece of 9223372036854775808 bytes"),
-        (packed(HEAD, PackedRow(0, "good", b"", "heron", 1)), "cannot be read"),  # type: ignore[arg-type]
-        (packed(HEAD, PackedRow(-1, "value", b"", "heron", 1)), "cannot be read"),
-        (packed(HEAD, PackedRow(0, "value", b"", "h" * 300, 1)), "cannot be read"),
-        (packed(PackedHead(["nobody"])), "cannot be read"),
+        (packed(HEAD, ResultsRow(0, "good", b"", "heron", 1)), "cannot be read"),  # type: ignore[arg-type]
+        (packed(HEAD, ResultsRow(-1, "value", b"", "heron", 1)), "cannot be read"),
+        (packed(HEAD, ResultsRow(0, "value", b"", "h" * 300, 1)), "cannot be read"),
+        (packed(ResultsHead(["nobody"])), "cannot be read"),
         (packed(HEAD, HEAD), "cannot be read"),
     ],
 )  # fmt: skip
@@ -129,7 +129,7 @@ def test_merged_results_arrive_as_the_one_value(tmp_path: Path) -> None:
 def test_a_host_that_merged_nothing_has_no_result(tmp_path: Path) -> None:
     spec = MapJob(name="sums", kind="map", map=MapSection(fn="t.py:f", reduce="t.py:g", items=4, fold=2))
     file = tmp_path / packed_name("0" * 64)
-    file.write_bytes(packed(PackedHead([]), row(0), row(1)))
+    file.write_bytes(packed(ResultsHead([]), row(0), row(1)))
     unpack(new_record("sums-1", spec, "/s", NOW), file)
     with pytest.raises(JobFailed, match="no merged result"):
         fetched(tmp_path / "results.sqlite")
