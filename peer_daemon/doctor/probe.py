@@ -125,7 +125,7 @@ async def _contain(priority: Priority, gpu: GpuAccess | None) -> ContainFacts:
         landlock=landlock.version(),
         priority=priority,
         no_idle=await asyncio.to_thread(_why_not, priority),
-        attempts=[] if no_sandbox else await try_the_wall(gpu),
+        attempts=[] if no_sandbox else await try_the_wall(gpu, priority),
     )
 
 
