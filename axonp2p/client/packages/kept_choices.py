@@ -23,8 +23,6 @@ FRESH_S = 600.0
 """As long as pip believes a page of PyPI that it has read."""
 LOCKED_FRESH_S = 30 * 86_400.0
 """Where a lock file names each wheel by its hash, no index can say otherwise."""
-_OWN_FOLDERS = ("PIP_FIND_LINKS", "PIP_NO_INDEX")
-"""Wheels from a folder of this computer's owner, who may have made them again a moment ago."""
 
 
 class KeptChoice:
@@ -33,16 +31,13 @@ class KeptChoice:
     def __init__(self, store: WheelStore, wanted: WheelSet, spec: PackagesSpec, lock: bytes) -> None:
         """`lock` is what is in the lock file; empty without one."""
         settings = sorted((name, value) for name, value in os.environ.items() if name.startswith("PIP_"))
-        asked = msgspec.json.encode([wanted, spec.install, settings])
+        asked = msgspec.json.encode([wanted, spec.install, settings, _own_wheels(os.environ.get("PIP_FIND_LINKS", ""))])
         self._store = store
         self._fresh_s = LOCKED_FRESH_S if lock else FRESH_S
         self._file = store.folder / f"{hashlib.sha256(asked + lock).hexdigest()}.json"
-        self._kept = bool(lock) or not any(name in os.environ for name in _OWN_FOLDERS)
 
     def find(self) -> WheelSet | None:
         """It, if it is fresh and all of its wheels are here."""
-        if not self._kept:
-            return None
         try:
             if not 0 <= time.time() - self._file.stat().st_mtime < self._fresh_s:
                 return None
@@ -53,12 +48,21 @@ class KeptChoice:
 
     def keep(self, found: WheelSet) -> None:
         """For the next job; those that nobody can use any more go. A disk that takes no more costs a pip."""
-        if not self._kept:
-            return
         with suppress(OSError):
             write_whole(self._file, msgspec.json.encode(found))
             for file in self._store.folder.glob("*.json"):
                 _remove_old(file)
+
+
+def _own_wheels(places: str) -> list[tuple[str, int, int]]:
+    """The files in folders of this computer's owner, who may have made one again a moment ago: name, bytes, time."""
+    found = []
+    for place in places.split():
+        with suppress(OSError):
+            for entry in os.scandir(place.removeprefix("file://")):
+                known = entry.stat()
+                found.append((entry.path, known.st_size, known.st_mtime_ns))
+    return sorted(found)
 
 
 def _remove_old(file: Path) -> None:

@@ -96,6 +96,7 @@ def _serve(ground: Ground, wheels: Path) -> None:
     lab, address = ground.lab, ground.address(ground.server)
     words = [sys.executable, "-m", "http.server", str(PORT), "--bind", address, "--directory", str(wheels)]
     lab.start(ground.server, *words)
+    os.environ.pop("PIP_FIND_LINKS", None)
     own = {"PIP_INDEX_URL": f"http://{address}:{PORT}/", "PIP_TRUSTED_HOST": address, "PIP_CONFIG_FILE": os.devnull}
     os.environ.update(own)
 

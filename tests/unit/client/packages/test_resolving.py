@@ -102,9 +102,10 @@ def test_what_was_chosen_is_chosen_again_when_a_wheel_of_it_is_gone(pages: Path,
     assert store.has(again)
 
 
-def test_a_wheel_in_a_folder_of_ones_own_may_be_made_again_at_any_moment(index: Path, store: WheelStore) -> None:
+def test_a_wheel_that_was_made_again_in_a_folder_of_ones_own_is_seen_at_once(index: Path, store: WheelStore) -> None:
     write_wheel(index, {"gull.py": b"A = 1"})
     first = resolved(store, "gull")
+    assert resolved(store, "gull") == first
     write_wheel(index, {"gull.py": b"A = 2"})
     assert resolved(store, "gull") != first
 
