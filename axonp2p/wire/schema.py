@@ -15,7 +15,7 @@ import msgspec
 from axonp2p.errors import VersionMismatch
 
 SCHEMAS: Final = {
-    "train": "b931d9993e73c17c",
+    "train": "e2c67c3a7ee26d5d",
     "run": "a0a070da13be5cb4",
     "map": "908d22b44622a918",
 }
