@@ -14,7 +14,7 @@ REVIEWED = {
     "axonp2p/client/storage/event_feed.py": "events of the client's own run, a bounded number for each round",
     "axonp2p/client/leasing/send_queue.py": "`post` counts them (ROOM); `send` waits for its own",
     "axonp2p/kinds/map/calls/live_calls.py": "calls of the client's own program",
-    "axonp2p/kinds/map/chunks/waiting_items.py": "items of the client's own job, each once for each chunk that it was in",
+    "axonp2p/kinds/map/chunks/waiting_items.py": "items of the client's own job, once for each chunk of theirs",
     "axonp2p/sandbox/log.py": "its bytes are counted (`_tail_limit`), and its pieces are joined at 256",
     "axonp2p/training/coordinator/inbox.py": "words of a member are counted; the rest is the coordinator's",
     "axonp2p/training/worker/outbox.py": "what its own work has to say; pieces that others ask for are counted",
