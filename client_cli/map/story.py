@@ -119,6 +119,7 @@ def take(story: MapStory, event: events.Event) -> None:
             story.aside.setdefault(event.peer, event.reason)  # one that was outvoted may be hired once more
         case map_events.OpinionAwaited():
             story.waited_of[event.peer] += event.calls
+            _add_stretch(story, event)
             _works(story, event.peer)
         case map_events.PeerOutvoted():
             one = story.outvoted.setdefault(event.peer, OutvotedPeer(first=event.first))
@@ -131,12 +132,24 @@ def take(story: MapStory, event: events.Event) -> None:
             story.items, story.results, story.failed = event.items, event.done, event.failed
 
 
-def _chunk_done(story: MapStory, event: map_events.ChunkDone) -> None:
+def _add_stretch(
+    story: MapStory,
+    event: map_events.ChunkDone | map_events.OpinionAwaited,
+    errors: int = 0,
+    *,
+    copied: bool = False,
+) -> float:
+    """Calls on their peer's lane; when they began."""
     began = event.at - max(0.0, event.seconds)
-    copied = any(one.copy == event.chunk for one in story.stuck)
-    chunk = CallStretch(began, event.at, event.first, event.calls, event.errors, copied)
     at_peer = story.chunks.setdefault(event.peer, PeerStretches())
-    at_peer.add(chunk, most_of_each(len(story.peers)))
+    stretch = CallStretch(began, event.at, event.first, event.calls, errors, copied)
+    at_peer.add(stretch, most_of_each(len(story.peers)))
+    return began
+
+
+def _chunk_done(story: MapStory, event: map_events.ChunkDone) -> None:
+    copied = any(one.copy == event.chunk for one in story.stuck)
+    began = _add_stretch(story, event, event.errors, copied=copied)
     story.calls_of[event.peer] += event.calls
     story.errors_of[event.peer] += event.errors
     story.came_from = min(story.came_from or began, began)

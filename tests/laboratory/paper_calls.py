@@ -112,7 +112,8 @@ class PaperCalls:
         with self._store() as store:
             store.keep([], [], [ItemOpinion(i, peer, peer, "place", 1, 0, 2, "value", b"", b"", 1, 1) for i in items])
             awaited = len({one.item for one in store.opinions()})
-        self.say(map_events.OpinionAwaited(peer=peer, calls=calls, first=items[0], needed=2, awaited=awaited))
+        told = map_events.OpinionAwaited(peer=peer, calls=calls, first=items[0], needed=2, awaited=awaited, seconds=0.5)
+        self.say(told)
 
     def outvote(self, liar: str, others: list[str], calls: int) -> None:
         """Several peers found the same of the upcoming calls, and that one something else: it gets no more."""

@@ -173,8 +173,9 @@ class ResultAcceptance:
         ]
         self._opinions.keep(opinions)
         told = OpinionAwaited(
-            peer=came.lease.name, calls=len(opinions), first=action.items[0], needed=action.needed, awaited=awaited
-        )
+            peer=came.lease.name, calls=len(opinions), first=action.items[0], needed=action.needed, awaited=awaited,
+            seconds=came.seconds,
+        )  # fmt: skip
         self._keeping.put([], [], events=[_always(told)], opinions=opinions)
 
     async def distrust(self, action: Distrust, tree: ReduceTree | None, *, again: bool) -> list[int]:

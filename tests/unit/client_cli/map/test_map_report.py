@@ -153,6 +153,16 @@ def test_who_was_outvoted_what_waits_and_what_is_made_again_are_shown(tmp_path: 
     assert (rows["wren"]["waited"], rows["wren"]["wait"]) == ("3", "3")
 
 
+def test_calls_whose_results_wait_are_on_the_lane_of_their_peer(tmp_path: Path) -> None:
+    job = PaperCalls(tmp_path)
+    job.begin(["otter", "heron"])
+    job.clock.time += 2
+    job.waits("otter", 4)
+    story = fold(job.folder.read_events(), "map")
+    found = {lane.peer: lane for lane in lanes(story, WorkTime(story.lives, job.clock.time), job.clock.time)}
+    assert [span.lasted for span in found["otter"].spans] == [pytest.approx(0.5)]
+
+
 def test_results_that_a_program_has_used_already_are_named(tmp_path: Path) -> None:
     job = PaperCalls(tmp_path)
     job.begin(["otter", "heron"])
