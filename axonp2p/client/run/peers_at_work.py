@@ -186,3 +186,8 @@ class PeersAtWork(Generic[Word]):
     def name(self, rank: int) -> str:
         """Of a peer, as people see it."""
         return self.crew.leases[rank].name
+
+    def key(self, rank: int) -> str:
+        """Of a peer, whichever its rank."""
+        key: str = self.crew.leases[rank].row.peer
+        return key

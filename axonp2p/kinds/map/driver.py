@@ -17,11 +17,10 @@ from axonp2p.client.run.driver import JobContext
 from axonp2p.client.run.fact_inbox import Fact, OwnerSaid, PeerCame, PeerGone, WorkerSaid
 from axonp2p.client.run.peers_at_work import REPORT_S, PeersAtWork
 from axonp2p.client.run.settlement import JobSettlement
-from axonp2p.errors import AxonError, JobFailed, PeerMisbehaved
+from axonp2p.errors import AxonError, PeerMisbehaved
 from axonp2p.jobs.lifecycle import JobState
 from axonp2p.jobs.messages import HandBack, WorkerPaused, WorkerResumed
 from axonp2p.kinds.map.arriving_results import ArrivedResults, ArrivingWords, MapWord
-from axonp2p.kinds.map.call_forms import LARGEST_IN_CHUNK
 from axonp2p.kinds.map.call_pay import PAY_EVERY_S, CallPay, place_of
 from axonp2p.kinds.map.calls.calls_store import BLOBS, CallsStore
 from axonp2p.kinds.map.calls.live_calls import LiveCalls
@@ -39,7 +38,6 @@ from axonp2p.kinds.map.reduce_tree import ReduceTree
 from axonp2p.kinds.map.result_keeping import ResultKeeping
 from axonp2p.kinds.map.results_store import ItemResult, ResultsStore
 from axonp2p.kinds.map.section import MapJob, preparation_of
-from axonp2p.plain_text import plural
 from axonp2p.wire.frame import Frame
 
 MOST_WAITING = 2048
@@ -79,12 +77,14 @@ class MapDriver:
         found = open_results(self._journal, self._store, self._pay, book, self._clock.now())
         record, section = self._journal.record, self._section
         self._opinions.open()
-        self._tree, outvoted = self._store.tree(), self._store.outvoted()
+        tree, outvoted = self._store.tree(), self._store.outvoted()
         self._store.close()
-        sizes = None
+        blobs, written = self._journal.folder.path / BLOBS, self._keeping.finished
+        merges = MergeCalls(tree, self._store, written, blobs) if tree else None
+        weigh = merges.weigh if merges else lambda item: 0
         if section.calls:
             self._calls = CallsStore(self._journal.folder.path)
-            sizes = self._live.sizes if self._live else self._calls.sizes()
+            weigh = (self._live.sizes if self._live else self._calls.sizes()).__getitem__
             self._calls.close()
         plan = QueuePlan(
             items=record.units,
@@ -92,17 +92,15 @@ class MapDriver:
             retries=section.retries,
             chunk=section.chunk,
             first_chunk=(record.lives + 1) << 24,
-            weigh=self._weigh if sizes is None else sizes.__getitem__,
-            group=self._live.groups.__getitem__ if self._live else lambda item: int(self._merges(item)),
+            weigh=weigh,
+            group=self._live.groups.__getitem__ if self._live else tree.merges if tree else lambda item: 0,
             closed=self._live is None,
             quorum=self._quorum_of,
             opinions=self._opinions.for_queue(),
             outvoted=outvoted,
-            tree=self._tree,
+            tree=tree,
         )
-        self._queue = ChunkQueue(plan)
-        blobs = self._journal.folder.path / BLOBS
-        merges = MergeCalls(self._tree, self._store, self._keeping.finished, blobs) if self._tree else None
+        self._queue, self._tree = ChunkQueue(plan), tree
         self._sending = ChunkSending(blobs, self._peers.not_brought, self._calls, self._live, merges)
 
     def pause(self) -> None:
@@ -145,7 +143,8 @@ class MapDriver:
                 if self._peers.may_begin():
                     await self._carry_out(self._queue.begin(self._clock.monotonic()))
                 self._look_for_voices()
-                self._look_for_failures()
+                if self._tree:
+                    self._acceptance.look_for_failures(self._tree.calls, self._section.fn)
                 await self._hear()
         return True
 
@@ -153,15 +152,6 @@ class MapDriver:
         stuck = self._peers.begun and self._queue.lacks_voices and self._peers.idle and self._keeping.idle
         awaited, there = self._queue.opinions_awaited if stuck else 0, map(self._peers.name, self._peers.there)
         self._opinions.look_for_voices(awaited, there, self._clock.monotonic(), self._need.wait)
-
-    def _look_for_failures(self) -> None:
-        """Where results are merged, none can be missing."""
-        if self._tree and (failed := self._keeping.failed):
-            raise JobFailed(
-                f"{plural(failed, 'call')} of {self._tree.calls:,} failed, so the results cannot be merged",
-                cause=self._acceptance.first_failure,
-                fix=f"correct {self._section.fn} so that it returns a value for every item, and submit the job again",
-            )
 
     # --- what is heard ---
 
@@ -231,7 +221,7 @@ class MapDriver:
                 if rank not in self._peers.reported:
                     self._peers.reported.add(rank)
                     cores = min(word.cores, self._need.cores)
-                    actions += self._queue.joined(rank, cores, now, word.chunks, peer=self._key(rank))
+                    actions += self._queue.joined(rank, cores, now, word.chunks, peer=self._peers.key(rank))
             case ChunkBegun(chunk=chunk):
                 self._acceptance.begun(rank, chunk, now)
                 actions += self._queue.begun(rank, chunk, now)
@@ -254,8 +244,7 @@ class MapDriver:
             self._peers.must_go(rank, "it has more results than calls")
             return []
         lease, age = self._peers.crew.leases[rank], self._clock.now() - self._journal.record.created
-        items = awaited[: len(came.outcomes)]
-        groups = await self._acceptance.came(rank, lease, items, came, now, age)
+        groups = await self._acceptance.came(rank, lease, awaited[: len(came.outcomes)], came, now, age)
         return self._queue.results(rank, came.chunk, [one.raised for one in came.outcomes], now, groups)
 
     def _chunk_over(self, rank: int, over: ChunkOver, now: float) -> list[QueueAction]:
@@ -316,13 +305,12 @@ class MapDriver:
         self._acceptance.begun(rank, action.chunk, self._clock.monotonic())
         if action.copy_of is not None:
             self._copied += 1
-            slow, now = action.copy_of, self._clock.monotonic()
-            copied = [one.number for one in self._queue.chunks_at(slow) if items[0] in one.left]
-            ages = [self._acceptance.age_of(slow, chunk, now) for chunk in copied]
+            slow = next((one for one in self._queue.chunks_at(action.copy_of) if items[0] in one.left), None)
+            seconds = self._acceptance.age_of(slow, self._clock.monotonic()) if slow else 0.0
+            peer, slow_peer = self._peers.name(rank), self._peers.name(action.copy_of)
             told = ChunkCopied(
-                chunk=action.chunk, peer=self._peers.name(rank), slow_peer=self._peers.name(slow),
-                calls=len(items), first=items[0], seconds=max(ages, default=0.0),
-            )  # fmt: skip
+                chunk=action.chunk, peer=peer, slow_peer=slow_peer, calls=len(items), first=items[0], seconds=seconds
+            )
             self._journal.tell(told)
 
     # --- the end ---
@@ -358,16 +346,5 @@ class MapDriver:
         able = self._peers.there - self._peers.paused
         return {rank for rank in able if rank not in self._peers.reported or self._queue.chunks_at(rank)}
 
-    def _merges(self, item: int) -> bool:
-        return self._tree is not None and self._tree.merges(item)
-
-    def _weigh(self, item: int) -> int:
-        """A call of the job's own function is its number; one that merges brings the results, or the name of a blob."""
-        return LARGEST_IN_CHUNK if self._merges(item) else 0
-
-    def _key(self, rank: int) -> str:
-        key: str = self._peers.crew.leases[rank].row.peer
-        return key
-
     def _quorum_of(self, rank: int) -> int:
-        return self._opinions.quorum_of(self._key(rank), self._queue.other_peers(rank))
+        return self._opinions.quorum_of(self._peers.key(rank), self._queue.other_peers(rank))

@@ -27,6 +27,10 @@ class MergeCalls:
         self._written = written
         self._blobs = blobs
 
+    def weigh(self, item: int) -> int:
+        """A call of the job's own function is its number; one that merges brings the results, or the name of a blob."""
+        return LARGEST_IN_CHUNK if self._tree.merges(item) else 0
+
     def makes(self, items: Sequence[int]) -> bool:
         """Whether the calls of a chunk merge: either all or none do."""
         return self._tree.merges(items[0])

@@ -31,9 +31,8 @@ from axonp2p.kinds.map.messages import HeldChunk
 from axonp2p.kinds.map.opinions.open_items import OpenItems
 from axonp2p.kinds.map.opinions.quorum import Accepted, Undecided
 from axonp2p.kinds.map.queue_actions import (
+    CountedResults,
     KeepCrash,
-    KeepOpinions,
-    KeepResults,
     KeepUndecided,
     QueueAction,
     QueuePlan,
@@ -168,9 +167,7 @@ class ChunkQueue:
             self._items.release(items)
             return self._go_on(now)
         chunk.quorum = chunk.quorum or self._plan.quorum(rank)
-        kept: list[tuple[int, int]] = []
-        waits: dict[int, list[tuple[int, int]]] = {}
-        verdicts: dict[int, Accepted] = {}
+        counted = CountedResults(rank, number)
         for place, (item, error) in enumerate(zip(items, raised, strict=True)):
             if self._items.is_done(item) or self._open.has_opinion(rank, (item,)) or item in chunk.void:
                 continue
@@ -178,24 +175,17 @@ class ChunkQueue:
                 continue
             verdict, needed = self._open.vote(item, rank, groups[place] if groups else 0, chunk.quorum)
             match verdict:
-                case Accepted(agreed=agreed, outvoted=outvoted):
-                    if len(agreed) + len(outvoted) > 1:
-                        verdicts[item] = verdict
+                case Accepted():
                     self._finish(item, rank, good=not error)
-                    kept.append((place, item))
+                    counted.keep(place, item, verdict)
                 case Undecided(peers):
                     self._finish(item, rank, good=False)
                     self._actions.append(KeepUndecided(rank, item, peers))
                 case _:
-                    waits.setdefault(needed, []).append((place, item))
+                    counted.wait(place, item, needed)
         self._items.release(items)
-        for needed, waiting in waits.items():
-            places, undone = zip(*waiting, strict=True)
-            self._actions.append(KeepOpinions(rank, number, places, undone, needed))
-        if kept:
-            places, done = zip(*kept, strict=True)
-            self._actions.append(KeepResults(rank, number, places, done, verdicts))
-        for item, accepted in verdicts.items():
+        self._actions += counted.actions()
+        for item, accepted in counted.verdicts.items():
             lost = self._open.judge(item, accepted)
             self._chunks.aside.update(one.rank for one in lost if one.rank is not None)
             self._actions += lost

@@ -132,4 +132,37 @@ class SetAside:
         return f"it failed in calls that others could do: items {', '.join(map(str, self.items[:16]))}"
 
 
+class CountedResults:
+    """Results of a chunk that came together: those that count, and those that wait as opinions."""
+
+    def __init__(self, rank: int, chunk: int) -> None:
+        self._rank, self._chunk = rank, chunk
+        self._kept: dict[int, int] = {}
+        """Items by place."""
+        self._waiting: dict[int, dict[int, int]] = {}
+        """The same, by how many must be equal."""
+        self.verdicts: dict[int, Accepted] = {}
+        """Of those for which more than one peer was asked."""
+
+    def keep(self, place: int, item: int, accepted: Accepted) -> None:
+        """It counts."""
+        self._kept[place] = item
+        if len(accepted.agreed) + len(accepted.outvoted) > 1:
+            self.verdicts[item] = accepted
+
+    def wait(self, place: int, item: int, needed: int) -> None:
+        """It waits for others."""
+        self._waiting.setdefault(needed, {})[place] = item
+
+    def actions(self) -> list[KeepOpinions | KeepResults]:
+        """What is done with them."""
+        found: list[KeepOpinions | KeepResults] = [
+            KeepOpinions(self._rank, self._chunk, tuple(items), tuple(items.values()), needed)
+            for needed, items in self._waiting.items()
+        ]
+        if kept := self._kept:
+            found.append(KeepResults(self._rank, self._chunk, tuple(kept), tuple(kept.values()), self.verdicts))
+        return found
+
+
 QueueAction = StartChunk | StopChunk | KeepResults | KeepOpinions | KeepUndecided | Distrust | KeepCrash | SetAside

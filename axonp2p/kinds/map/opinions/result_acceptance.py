@@ -15,16 +15,18 @@ from axonp2p.client.events.event import Event
 from axonp2p.client.leasing.lease import Lease
 from axonp2p.client.run.processor_time import flops_of
 from axonp2p.client.storage.job_journal import JobJournal
-from axonp2p.errors import TaskError
+from axonp2p.errors import JobFailed, TaskError
 from axonp2p.kinds.map.arriving_results import ArrivedResults
 from axonp2p.kinds.map.call_forms import pack_error
 from axonp2p.kinds.map.call_pay import place_of
+from axonp2p.kinds.map.chunks.live_chunks import LiveChunk
 from axonp2p.kinds.map.events import CallFailed, ChunkDone, OpinionAwaited, PeerOutvoted, ResultsDoubted
 from axonp2p.kinds.map.opinions.second_opinions import SecondOpinions, digest_of
 from axonp2p.kinds.map.queue_actions import Distrust, KeepCrash, KeepOpinions, KeepResults, KeepUndecided
 from axonp2p.kinds.map.reduce_tree import ReduceTree
 from axonp2p.kinds.map.result_keeping import ResultKeeping
 from axonp2p.kinds.map.results_store import ItemOpinion, ItemResult, ResultsStore, WorkDone
+from axonp2p.plain_text import plural
 
 MOST_TOLD = 20
 """Calls that failed which are told as events."""
@@ -85,7 +87,7 @@ class ResultAcceptance:
         """When the results of a chunk, by rank and number, came last; or when it was sent, or begun."""
         self._came: _Came | None = None
         self._told_failed = 0
-        self.first_failure = ""
+        self._first_failure = ""
         """Of this life: which call, and why."""
 
     # --- how long calls take ---
@@ -94,9 +96,9 @@ class ResultAcceptance:
         """The calls of this chunk are not under way any earlier."""
         self._since[rank, chunk] = now
 
-    def age_of(self, rank: int, chunk: int, now: float) -> float:
+    def age_of(self, chunk: LiveChunk, now: float) -> float:
         """For how many seconds the calls are under way whose results come next."""
-        return max(0.0, now - self._since.get((rank, chunk), now))
+        return max(0.0, now - self._since.get((chunk.rank, chunk.number), now))
 
     def over(self, rank: int, chunk: int) -> None:
         """Nothing more comes of it."""
@@ -199,6 +201,15 @@ class ResultAcceptance:
         self._keeping.took_back(outcomes)
         return items
 
+    def look_for_failures(self, calls: int, function: str) -> None:
+        """Where the results of so many calls are merged, none can be missing. Raises `JobFailed`."""
+        if failed := self._keeping.failed:
+            raise JobFailed(
+                f"{plural(failed, 'call')} of {calls:,} failed, so the results cannot be merged",
+                cause=self._first_failure,
+                fix=f"correct {function} so that it returns a value for every item, and submit the job again",
+            )
+
     def _keep_error(self, error: TaskError, result: ItemResult) -> None:
         """A result that is no peer's."""
         self._keeping.put([result], [error], events=self._failures([result], [error]))
@@ -209,7 +220,7 @@ class ResultAcceptance:
             if isinstance(value, TaskError) and self._told_failed < MOST_TOLD:
                 self._told_failed += 1
                 kind, message = value.kind[:PLAIN], value.reason[:PLAIN]
-                self.first_failure = self.first_failure or f"call {result.item}: {kind}: {message}"
+                self._first_failure = self._first_failure or f"call {result.item}: {kind}: {message}"
                 found.append(_always(CallFailed(item=result.item, peer=result.peer, kind=kind, message=message)))
         return found
 
