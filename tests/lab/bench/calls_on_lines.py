@@ -94,8 +94,8 @@ def _serve(ground: Ground, wheels: Path) -> None:
         place.mkdir(exist_ok=True)
         wheel.rename(place / wheel.name)
     lab, address = ground.lab, ground.address(ground.server)
-    words = [sys.executable, "-m", "http.server", str(PORT), "--bind", address, "--directory", str(wheels)]
-    lab.start(ground.server, *words)
+    words = [sys.executable, "-u", "-m", "http.server", str(PORT), "--bind", address, "--directory", str(wheels)]
+    assert lab.start(ground.server, *words).readline().startswith("Serving")
     os.environ.pop("PIP_FIND_LINKS", None)
     own = {"PIP_INDEX_URL": f"http://{address}:{PORT}/", "PIP_TRUSTED_HOST": address, "PIP_CONFIG_FILE": os.devnull}
     os.environ.update(own)
