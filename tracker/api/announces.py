@@ -23,7 +23,7 @@ NEWCOMER_COSTS = 3.0
 PINGS_A_SECOND = 20.0
 
 
-class Accepted(NamedTuple):
+class RowAccepted(NamedTuple):
     """A row that is to be taken."""
 
     row: Row
@@ -59,7 +59,7 @@ class Announces:
             await asyncio.shield(accepted.stored)  # another may wait for it too
         return self.answer(accepted, address)
 
-    def accept(self, signed: Signed[Row], address: str) -> Accepted:
+    def accept(self, signed: Signed[Row], address: str) -> RowAccepted:
         """Have a row stored, and wait for nothing: once that is done, `answer`. Raises as `take`."""
         now = self._clock.now()
         if not self._table.index.knows(signed.signer):
@@ -68,9 +68,9 @@ class Announces:
         if row.capability is not None:  # who leaves is always heard
             # After the signature: else anybody could use it up.
             self._keys.charge(signed.signer, self._clock.monotonic())
-        return Accepted(row, now, self._table.keep(signed, row, now, source_of(address)))
+        return RowAccepted(row, now, self._table.keep(signed, row, now, source_of(address)))
 
-    def answer(self, accepted: Accepted, address: str) -> Announced:
+    def answer(self, accepted: RowAccepted, address: str) -> Announced:
         """What a peer is told whose row is durable."""
         again_in = self._interval.again_in
         return Announced(
