@@ -9,7 +9,6 @@ import hashlib
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import NamedTuple
 
 import msgspec
 
@@ -63,7 +62,8 @@ def open_announced(signed: Signed[Row], now: float) -> Row:
     return row
 
 
-class KnownRow(NamedTuple):
+@dataclass(frozen=True)
+class KnownRow:
     """What is stored of a peer: the number of its row and the exact bytes that it signed."""
 
     sequence: int
