@@ -17,8 +17,8 @@ from typing import Any
 
 import numpy as np
 from joblib import parallel_config
-from sklearn.model_selection import GridSearchCV
-from sklearn.naive_bayes import GaussianNB
+from sklearn.model_selection import GridSearchCV  # type: ignore[import-untyped]
+from sklearn.naive_bayes import GaussianNB  # type: ignore[import-untyped]
 
 import axonp2p
 import axonp2p.joblib
