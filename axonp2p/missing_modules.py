@@ -1,6 +1,8 @@
-"""Python modules that are not here, and the error for each: an extra to install, or another system (pure)."""
+"""Python modules that are not here, and the error for each; and the versions of the libraries that are."""
 
 from __future__ import annotations
+
+import sys
 
 from axonp2p.errors import AxonError, NotInstalled, WrongSystem
 
@@ -14,6 +16,8 @@ _EXTRAS = {
 """Which extra of axonp2p brings a module (setup.cfg)."""
 _OF_UNIX = frozenset({"fcntl", "grp", "pty", "pwd", "resource", "termios", "tty"})
 PAGE = "docs/windows-macos.md"
+LIBRARIES = ("torch", "numpy", "safetensors", "aiohttp", "kademlia")
+"""Whose versions people are told."""
 
 
 def error_of(module: str) -> AxonError | None:
@@ -37,3 +41,16 @@ def not_installed(modules: list[str], doing: str) -> NotInstalled:
 def wrong_system(program: str, systems: str) -> WrongSystem:
     """The error of a program that runs on those systems only."""
     return WrongSystem(f"{program} runs on {systems} only", fix=f"on Windows use WSL2: {PAGE}")
+
+
+def installed_versions(axon: str) -> dict[str, str]:
+    """Of Python, of Axon (`axonp2p.__version__`) and of its libraries; empty for one that is missing. Blocks."""
+    from importlib.metadata import PackageNotFoundError, version
+
+    found = {"python": sys.version.split()[0], "axon": axon}
+    for name in LIBRARIES:
+        try:
+            found[name] = version(name)
+        except PackageNotFoundError:
+            found[name] = ""
+    return found

@@ -9,13 +9,14 @@ from pathlib import Path
 from typing import Any
 
 from axonp2p.client.packages.plan import WheelSet
-from axonp2p.client.queries import PeerState, SeenPeer
+from axonp2p.client.queries import PeerState, SeenPeer, Survey
 from axonp2p.errors import AxonError, IndexUnreachable, PackagesWrong
 from axonp2p.jobs.bundle import Bundle
 from axonp2p.jobs.spec import JobSpec, NeedSpec, need_of
 from axonp2p.peers.capability import Capability, Need, gpu_words, read_need, why_not
 from axonp2p.peers.selection import NO_GPU, WITHOUT_GPU, counted, how_many_to_ask, why_too_far
 from axonp2p.plain_text import bytes_text, plural
+from axonp2p.table.sightings import DHT
 from client_cli.context import Context
 from client_cli.meanwhile import Meanwhile
 from client_cli.text.kind_text import Command
@@ -117,15 +118,26 @@ def ask_peers(folder: Path, spec: JobSpec, context: Context, trackers: Sequence[
         with context.swarm(trackers) as swarm:
             most = how_many_to_ask(spec.need.peers)
             fitting = swarm.survey(need, measure=True, most_measured=most).peers
-            others = swarm.survey(Need(kind=need.kind, also_taken=True)).peers
+            others = swarm.survey(Need(kind=need.kind, also_taken=True))
             plan = swarm.packages(folder, spec) if spec.packages.wanted else None
     except (PackagesWrong, IndexUnreachable):
         raise
     except AxonError as error:
         return PeersAsked(None, error.message, packages=packages)
+    if trouble := why_nobody_was_asked(others):
+        return PeersAsked(None, trouble, packages=packages)
     if plan is None:
-        return tally(spec.need, need, fitting, others)
-    return replace(tally(spec.need, need, fitting, others, plan.why_not), packages=packages_text(plan.sets))
+        return tally(spec.need, need, fitting, others.peers)
+    return replace(tally(spec.need, need, fitting, others.peers, plan.why_not), packages=packages_text(plan.sets))
+
+
+def why_nobody_was_asked(all_peers: Survey) -> str:
+    """Empty where a tracker answered, or anybody showed a peer. A client that used a swarm once remembers nodes of its
+    DHT: these may name peers that do not answer, which says nothing of the swarm that the job is for."""
+    if all_peers.peers or any(one.source != DHT and not one.trouble for one in all_peers.answers):
+        return ""
+    there = "no tracker answers" if any(one.source != DHT for one in all_peers.answers) else "no tracker is known"
+    return f"{there}, and {'no peer that the DHT names answers' if all_peers.silent else 'the DHT names no peer'}"
 
 
 def with_packages(folder: Path, spec: JobSpec, bundle: Bundle, home: Path) -> tuple[Bundle, str]:

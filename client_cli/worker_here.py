@@ -6,10 +6,10 @@ import asyncio
 import importlib.metadata
 import shlex
 import tempfile
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 from axonp2p.errors import AxonError, JobFailed, PackagesWrong, Unreachable
 from axonp2p.jobs.bundle import Bundle
@@ -17,16 +17,24 @@ from axonp2p.jobs.kinds import KINDS
 from axonp2p.jobs.spec import JobSpec
 from axonp2p.peers.capability import meets_requirement, package_of
 from axonp2p.sandbox.channel import WorkerChannel
-from axonp2p.sandbox.child import SandboxedWorker, start_worker
+from axonp2p.sandbox.child import SandboxedWorker, start_worker, why_no_sandbox
 from axonp2p.sandbox.limits import Limits, scratch_within
 from axonp2p.sandbox.messages import BundleReady, Started
 from axonp2p.wheels.bundled import MOST_UNPACKED_BYTES, wheels_among
 from axonp2p.wheels.unpacker import NoWheel, ToldFiles, unpack
 from axonp2p.wheels.wheel_writer import WheelWriter
+from client_cli.meanwhile import Meanwhile
 
 START_S = 600.0
 """Torch is loaded within seconds, unless the disk is slow or the machine busy; meanwhile it is told."""
 DATA = Path("/data")
+
+
+TRY_S = 20.0
+"""So long a first call or copy may take: it is tried, not done."""
+LOG_SHOWN = 1000
+"""Characters of what it printed."""
+T = TypeVar("T")
 
 
 class WorkerHere(Protocol):
@@ -37,6 +45,28 @@ class WorkerHere(Protocol):
     def log(self) -> bytes:
         """What it has printed, without control characters."""
         ...
+
+
+def try_in_sandbox(
+    spec: JobSpec, bundle: Bundle, meanwhile: Meanwhile, attempt: Callable[[SandboxedWorker], Awaitable[T]]
+) -> T | str:
+    """What `attempt` comes to with a worker of this job, or why the job cannot be tried here.
+
+    Raises `JobFailed` where the sandbox itself ends.
+    """
+    if reason := why_not_here(spec) or why_no_sandbox():
+        return reason
+    meanwhile.begin("copying the bundle into a fresh folder")
+
+    async def tried(folder: Path) -> T:
+        async with sandboxed(folder, spec, KINDS[spec.kind].worker) as worker:
+            return await attempt(worker)
+
+    with fresh_copy(bundle) as folder:
+        try:
+            return asyncio.run(tried(folder))
+        except (Unreachable, TimeoutError) as error:
+            raise JobFailed("the sandbox ended while the job was tried in it", cause=str(error)) from error
 
 
 @contextmanager

@@ -34,7 +34,7 @@ from axonp2p.transport.lanes.opening import BulkLanes
 from axonp2p.transport.relay.choice import RelayChoice
 from axonp2p.transport.relay.server import RelayServer
 from axonp2p.transport.sessions.listener import Listener
-from axonp2p.transport.tunnel.limits import limits_of
+from axonp2p.transport.tunnel.messages import limits_of
 from peer_daemon.announcing.announce_rota import Rota
 from peer_daemon.announcing.announce_ways import AnnounceWays
 from peer_daemon.announcing.announcer import Announcer, Hearers
@@ -54,6 +54,7 @@ from peer_daemon.earnings.proofs import Proofs
 from peer_daemon.earnings.receipts_book import ReceiptsBook
 from peer_daemon.earnings.receipts_courier import ReceiptsCourier
 from peer_daemon.execution.lease_context import LeaseContext, usual_limits
+from peer_daemon.execution.memory import give_back
 from peer_daemon.execution.running_leases import RunningLeases
 from peer_daemon.execution.standby import StandbyWorkers
 from peer_daemon.lending.hardware import look_at_machine
@@ -142,6 +143,7 @@ class Peer:
             )
         tasks = parts.tasks() | self._owner.tasks()
         self._tasks = [asyncio.create_task(keep_up(name, run), name=name) for name, run in tasks.items()]
+        give_back()  # looking at all installed packages took some megabytes, once
 
     async def until_broken(self) -> None:
         """Wait for the end of one of the tasks: none has any, as each is begun again after a mistake of ours."""
@@ -306,11 +308,12 @@ class Peer:
             parts.lan.dht = parts.reachability.port if parts.reachability else 0
         return port
 
-    async def _slots_changed(self) -> None:
-        """A lease began or ended."""
+    async def _slots_changed(self) -> asyncio.Event:
+        """A lease began or ended. The event is set when the trackers know."""
         await asyncio.to_thread(keep_leases, self._home / "leases.json", self._leases.living())
-        self._presence.slots_changed()
+        told = self._presence.slots_changed()
         self._owner.idle_supervisor.wake()
+        return told
 
     async def _noted(self, kind: str, sentence: str, job: str) -> None:
         """Something for the owner's history."""

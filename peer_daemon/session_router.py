@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 
 from axonp2p.clock import Clock
 from axonp2p.errors import AxonError, Busy, MalformedMessage, Refused
@@ -29,13 +30,16 @@ FIRST_MESSAGE_S = 10.0
 """How long a caller may take to say what it wants."""
 CLOSE_S = 10.0
 """How long the end of every lease may take, in seconds; then the kernel ends the workers together with the daemon."""
+TOLD_S = 2.0
+"""How long the end of a lease waits until the trackers know: they show the slot to the client's next command then. It
+is less than a client waits for the end, and more than it takes to give up datagrams."""
 
 
 class SessionRouter:
     """Serves every session of the daemon.
 
-    `slots_changed` is called when a lease began or ended, `noted` with kind, sentence and job of what the owner's
-    history shall tell.
+    `slots_changed` is called when a lease began or ended, and gives an event that is set when the trackers know;
+    `noted` is called with kind, sentence and job of what the owner's history shall tell.
     """
 
     def __init__(
@@ -44,7 +48,7 @@ class SessionRouter:
         context: LeaseContext,
         running_leases: RunningLeases,
         clock: Clock,
-        slots_changed: Callable[[], Awaitable[None]],
+        slots_changed: Callable[[], Awaitable[asyncio.Event]],
         noted: Callable[[str, str, str], Awaitable[None]],
     ) -> None:
         self._leases = leases
@@ -154,11 +158,15 @@ class SessionRouter:
                 self._leases.paid(lease)
             if runner.unworked or runner.unpaid:
                 self._leases.unworked(lease, self._clock.now(), unpaid=runner.unpaid)
-            await self._slots_changed()
+            told = await self._slots_changed()
         why = f"handed back: {runner.handed_back}" if runner.handed_back else reason or "the client ended it"
         log.info("lease ended", job=lease.job, client=short(lease.client), reason=why)
         ended = f"{lease.job} after {plural(runner.rounds, 'round')}: {why}"
         await self._noted("job ended", ended, lease.job)
+        if not reason:
+            with suppress(TimeoutError):
+                async with asyncio.timeout(TOLD_S):
+                    await told.wait()
         await runner.line.send(LeaseEnded(reason=reason))
 
     def _waiting(self, lease: LentSlot | None) -> JobRunner | None:

@@ -33,7 +33,7 @@ from axonp2p.transport.relay.door import RelayDoor
 from axonp2p.transport.relay.server import RelayServer
 from axonp2p.transport.sessions.listener import Listener
 from axonp2p.transport.sessions.proxy_header import parse_networks
-from axonp2p.transport.tunnel.limits import limits_of
+from axonp2p.transport.tunnel.messages import limits_of
 from axonp2p.wire.envelope import Signed
 from tracker.api.announces import Announces
 from tracker.api.datagram_desk import DatagramDesk
@@ -47,7 +47,7 @@ from tracker.ledger.issuer import Issuer
 from tracker.ledger.ledger_keeper import LedgerKeeper
 from tracker.ledger.owing import NOBODY_VOUCHED_FIX, Owing, vouched_clients
 from tracker.ledger.receipt_relay import OtherTracker, ReceiptRelay
-from tracker.log.log_healing import heal
+from tracker.log.log_fetch import heal
 from tracker.log.log_keeper import LogKeeper
 from tracker.log.log_scrub import LogScrub
 from tracker.log.log_watcher import LogWatcher

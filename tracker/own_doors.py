@@ -8,7 +8,7 @@ from typing import Protocol
 from axonp2p.errors import PortTaken
 from axonp2p.logs import get_logger
 from axonp2p.settings import TrackerSettings
-from tracker.api.metrics_listener import MetricsListener
+from tracker.api.metrics import MetricsListener
 from tracker.page.recorder import Recorder
 from tracker.page.server import OperatorPage
 

@@ -33,7 +33,9 @@ from axonp2p.console import run_program
 from axonp2p.errors import AxonError, JobFailed
 from axonp2p.hosting.caller import HostLine
 from axonp2p.hosting.host import Host
+from axonp2p.hosting.hosted_folder import packed_in
 from axonp2p.identity.key_file import load_or_create_key
+from axonp2p.jobs.kinds import KINDS, load
 from axonp2p.jobs.lifecycle import JobState, is_over
 from axonp2p.jobs.spec import read_spec
 from axonp2p.logs import configure_logs
@@ -67,12 +69,23 @@ def carry_on(folder: JobFolder, home: Path, trackers: list[str]) -> int:
     """The whole of a life. Raises what kept the job from beginning."""
     begin(folder)
     remove_mark(folder)  # of the host that it was copied from
+    for packed in packed_in(folder.path):  # of an earlier life
+        packed.unlink()
     with Swarm(trackers, home=home, hosted=True) as swarm:
         job = swarm.resume(folder.path.name)
         threading.Thread(target=_obey, args=[words_of(job)], name="words", daemon=True).start()
         with suppress(AxonError):  # it stands in the folder
             job.wait()
-    return 0 if is_over(folder.read().state) else JobFailed.exit_code
+    if not is_over(folder.read().state):
+        return JobFailed.exit_code
+    pack_results(folder)
+    return 0
+
+
+def pack_results(folder: JobFolder) -> None:
+    """Make the file of results that its owner fetches, where its kind has one."""
+    if pack := KINDS[folder.read().kind].pack:
+        load(pack)(folder.path)
 
 
 async def copy_once(folder: JobFolder, home: Path, host: Host, most_bytes: int) -> None:
@@ -91,21 +104,27 @@ def begin(folder: JobFolder) -> None:
 
 
 def end_as(folder: JobFolder, state: JobState, why: str) -> int:
-    """Write down how a job on which nobody works any more has ended."""
+    """Write down how a job on which nobody works any more has ended, and have its results ready."""
+    _write_end(folder, state, why)
+    pack_results(folder)
+    return 0
+
+
+def _write_end(folder: JobFolder, state: JobState, why: str) -> None:
     now = SystemClock().now()
     begin(folder)
     if state is JobState.FINISHED:
         key = load_or_create_key(folder.path.parent.parent / "client.key")
         try:
             asyncio.run(finish_kept(folder, key, SystemClock()))
-            return 0
+            return
         except JobFailed:  # nothing of it is kept, or it is over
             state = JobState.PAUSED
     with folder.held():
         folder.mend()
         record = folder.read()
         if record.state is JobState.FINISHED or (is_over(record.state) and state is not JobState.CANCELLED):
-            return 0
+            return
         error = ErrorRecord(code=JobFailed.code, message=why, fix=f"axon resume {record.id}")
         failed = state is JobState.FAILED
         changes = {"state": state, "updated": now, "waits_for": [], "error": error if failed else record.error}
@@ -113,7 +132,6 @@ def end_as(folder: JobFolder, state: JobState, why: str) -> int:
         if failed:
             event = JobEndedBadly(job=record.id, code=error.code, message=why, cause="", fix=error.fix)
             folder.add_event(msgspec.structs.replace(event, at=now))
-    return 0
 
 
 def words_of(job: Job) -> dict[str, Callable[[], None]]:

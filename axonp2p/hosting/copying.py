@@ -16,9 +16,9 @@ from dataclasses import dataclass, field
 from axonp2p.clock import Clock
 from axonp2p.errors import AxonError
 from axonp2p.hosting.caller import HostLine
-from axonp2p.hosting.copy_times import pause_before_copy
 from axonp2p.hosting.host import Host
 from axonp2p.hosting.hosted_folder import HostedFolder, HostedRecord
+from axonp2p.hosting.lives import pause_before_copy
 from axonp2p.hosting.process import Program, RunOrders
 from axonp2p.identity.key_file import load_or_create_key
 from axonp2p.identity.peer_id import PeerId

@@ -34,6 +34,7 @@ SMALL_STATE = 64 * 2**20
 _LOG = re.compile(rf"{LOGS}/[A-Za-z0-9_-][A-Za-z0-9._-]{{0,63}}\.log", re.ASCII)
 _STATE = re.compile(rf"{STATES}/[0-9]{{6,9}}-[0-9a-f]{{64}}\.safetensors", re.ASCII)
 _FROZEN = re.compile(rf"{STATES}/frozen-[0-9a-f]{{64}}\.safetensors", re.ASCII)
+_PACKED = re.compile(r"results-[0-9a-f]{64}\.packed", re.ASCII)
 _FOLDER = re.compile(rf"{OUTPUTS}/[A-Za-z0-9_-][A-Za-z0-9._-]{{0,63}}", re.ASCII)
 
 
@@ -53,9 +54,19 @@ def kind_of(name: str) -> Kind | None:
     """How the file of that name changes; None when no such file travels."""
     if name in (EVENTS, METRICS, RESULTS, LAYOUT) or _LOG.fullmatch(name):
         return Kind.GROWING
-    if name in (MODEL, BEST) or is_state(name) or is_frozen(name):
+    if name in (MODEL, BEST) or is_state(name) or is_frozen(name) or is_packed(name):
         return Kind.FIXED
     return Kind.FOLDER if _FOLDER.fullmatch(name) else None
+
+
+def is_packed(name: str) -> bool:
+    """Whether it is the file of packed results, which has its hash in its name."""
+    return _PACKED.fullmatch(name) is not None
+
+
+def packed_name(digest: str) -> str:
+    """How the packed results with that hash are called."""
+    return f"results-{digest}.packed"
 
 
 def is_state(name: str) -> bool:
@@ -105,13 +116,15 @@ def to_copy(
     What grows is fetched whenever its size or its end differs, what is large and fixed only with the `result`: the
     weights, or the states to go on from as long as there are none. With `state` the newest state comes as well, and the
     frozen parameters that belong to it, unless one has more than `largest` bytes: where the host is gone for good, the
-    job can go on from that.
+    job can go on from that. Packed results are not among them: they come when nothing works on the job.
     """
     files = list(there)
     has_model = any(file.name == MODEL for file in files)
     newest = max((file.name for file in files if is_state(file.name)), default="", key=rounds_of)
 
     def is_wanted(file: FolderFile) -> bool:
+        if is_packed(file.name):
+            return False
         of_a_state = is_state(file.name) or is_frozen(file.name)
         fits = kind_of(file.name) is Kind.GROWING or (result and of_a_state != has_model)
         beforehand = state and not has_model and (file.name == newest or is_frozen(file.name))

@@ -40,6 +40,7 @@ from axonp2p.hosting.folder_files import (
     RESULTS,
     STATES,
     Kind,
+    is_packed,
     kind_of,
 )
 from axonp2p.hosting.messages import LAST_BYTES, MOST_FOLDER_FILES, FolderFile, HostRole
@@ -96,6 +97,8 @@ class HostedProgress:
     state: JobState
     done: int
     """Units of its work."""
+    packed: bool = True
+    """Whether its results can be fetched, once it is over."""
 
     @property
     def over(self) -> bool:
@@ -161,8 +164,9 @@ class HostedFolder:
         """How far the job is; None before its process has written anything."""
         try:
             record = decode_json((self.job / RECORD).read_bytes(), dict[str, Any])
-            counter = KINDS[({"kind": UNLESS_SAID} | record["spec"])["kind"]].counter
-            return HostedProgress(JobState(record["state"]), int(record.get(counter) or 0))
+            kind = KINDS[({"kind": UNLESS_SAID} | record["spec"])["kind"]]
+            packed = not kind.pack or bool(packed_in(self.job))
+            return HostedProgress(JobState(record["state"]), int(record.get(kind.counter) or 0), packed)
         except (OSError, msgspec.DecodeError, LookupError, TypeError, ValueError):
             return None
 
@@ -190,6 +194,7 @@ class HostedFolder:
     def listing(self) -> list[FolderFile]:
         """All files that travel, but job.json."""
         names = [EVENTS, METRICS, RESULTS, LAYOUT, MODEL, BEST]
+        names += [path.name for path in packed_in(self.job)]
         names += sorted(f"{LOGS}/{path.name}" for path in self.job.glob(f"{LOGS}/*.log"))
         names += sorted(f"{STATES}/{path.name}" for path in self.job.glob(f"{STATES}/*.safetensors"))
         found = []
@@ -229,6 +234,11 @@ def seen_on_disk(folder: Path, name: str) -> FolderFile:
         size = min(size, GROWING_LIMIT)
         file.seek(max(0, size - LAST_BYTES))
         return FolderFile(name=name, size=size, last=hashlib.sha256(file.read(min(size, LAST_BYTES))).digest())
+
+
+def packed_in(folder: Path) -> list[Path]:
+    """The files of packed results in a job's folder."""
+    return sorted(path for path in folder.glob("results-*.packed") if is_packed(path.name))
 
 
 def bytes_under(path: Path) -> int:

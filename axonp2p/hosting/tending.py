@@ -194,6 +194,8 @@ class Tending:
         while True:
             progress = await self._live()
             if progress is not None and progress.over:
+                if not progress.packed:  # its process was killed in the middle of that
+                    await self._program.end_as(self.folder, self._orders(self.record), "paused")
                 log.info("hosted job over", job=self.record.job, state=progress.state, done=progress.done)
                 await self._change(over_since=self._clock.now())
                 return

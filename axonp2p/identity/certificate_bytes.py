@@ -1,4 +1,4 @@
-"""The bytes of our one kind of X.509 certificate (RFC 5280, RFC 8410), written by hand. Decides only.
+"""The bytes of our one kind of X.509 certificate (RFC 5280, RFC 8410), written by hand; its fingerprint. Decides only.
 
 A library for all kinds would cost every daemon 9 MB of memory for these sixty lines; a test reads the result with one.
 """
@@ -62,3 +62,19 @@ def _der(tag: int, content: bytes) -> bytes:
         return bytes((tag, len(content))) + content
     length = len(content).to_bytes((len(content).bit_length() + 7) // 8)
     return bytes((tag, 0x80 | len(length))) + length + content
+
+
+FINGERPRINT_BYTES = 32
+
+
+def fingerprint_text(fingerprint: bytes) -> str:
+    """A fingerprint as 52 base32 letters, as it stands after the # of a tracker's address."""
+    return base64.b32encode(fingerprint).decode().rstrip("=").lower()
+
+
+def fingerprint_of_text(text: str) -> bytes:
+    """The 32 bytes behind `fingerprint_text`; ValueError when it is none."""
+    raw = base64.b32decode(text.upper() + "=" * (-len(text) % 8))
+    if len(raw) != FINGERPRINT_BYTES:
+        raise ValueError("a fingerprint has 52 letters out of a-z and 2-7")
+    return raw

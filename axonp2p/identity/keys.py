@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import hmac
 
+from nacl.bindings import crypto_sign_open
 from nacl.exceptions import BadSignatureError
-from nacl.signing import SigningKey, VerifyKey
+from nacl.signing import SigningKey
 
 from axonp2p.errors import BadSignature
 from axonp2p.identity.peer_id import PeerId, peer_id_of, public_key_of
 
 SIGNATURE_BYTES = 64
+PUBLIC_KEY_BYTES = 32
 
 
 class PrivateKey:
@@ -57,9 +59,12 @@ def verify(signer: PeerId, purpose: str, payload: bytes, signature: bytes) -> No
 
 def verify_by_key(public_key: bytes, purpose: str, payload: bytes, signature: bytes) -> None:
     """`verify` for whoever has the 32 bytes of the key and no id."""
+    if len(public_key) != PUBLIC_KEY_BYTES or len(signature) != SIGNATURE_BYTES:
+        raise BadSignature(f"the signer of {purpose} has no key, or no signature")
     try:
-        VerifyKey(public_key).verify(_bound(purpose, payload), signature)
-    except (BadSignatureError, ValueError) as error:
+        # What `VerifyKey` calls; making one takes as long as a tenth of it.
+        crypto_sign_open(signature + _bound(purpose, payload), public_key)
+    except BadSignatureError as error:
         raise BadSignature(f"the signature does not fit its signer for {purpose}") from error
 
 

@@ -35,6 +35,10 @@ class OutputBounds:
     bytes: int = MOST_OUTPUT_BYTES
 
 
+TASK_FILES = OutputBounds(bytes=16 * 2**20)
+"""Of the files that the task of a training writes at one member."""
+
+
 def file_name_hash(path: str, sha256: bytes) -> bytes:
     """What stands for a file of that name with that content: SHA-256 of the name, a zero byte and its own SHA-256."""
     return hashlib.sha256(path.encode() + b"\0" + sha256).digest()

@@ -29,7 +29,7 @@ async def hand_in(
     """Give receipts (1 to 200) to a tracker. What it counts as new or known it holds on disk.
 
     `tokens` (encoded `Signed[Token]`) belong to reservations that another tracker, or a peer, gave; `relayed` is for
-    trackers that pass receipts on. `ledger.receipt_batch` finds how many of both fit. Raises `MalformedMessage` when
+    trackers that pass receipts on. `receipt_batch_of` finds how many of both fit. Raises `MalformedMessage` when
     the answer does not account for every receipt, and what `HttpCaller.call` raises.
     """
     asked = Receipts(receipts=list(receipts), tokens=list(tokens), relayed=relayed)

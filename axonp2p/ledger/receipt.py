@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+from collections.abc import Iterable
 from dataclasses import dataclass
 from hashlib import sha256
 from typing import Annotated, ClassVar
@@ -196,3 +197,36 @@ class Balances(Message, frozen=True):
     """One for each key that has any."""
     receipts: Count
     """How many receipts these balances are the sum of."""
+
+
+_OF_A_RECEIPT = Receipt.LIMIT + 2 * ENVELOPE_OVERHEAD
+_OF_ITS_FRAME = 512
+
+
+@dataclass(frozen=True)
+class ReceiptBatch:
+    """What goes into one message."""
+
+    receipts: list[DoublySigned]
+    tokens: list[bytes]
+    """Each once."""
+
+
+def receipt_batch_of(waiting: Iterable[tuple[DoublySigned, bytes]]) -> ReceiptBatch:
+    """The first of `waiting`, receipts with the encoded token of each (empty when it is not to be sent), that fit.
+
+    At least one, when there is any: a receipt and the largest token are far below the limit.
+    """
+    receipts: list[DoublySigned] = []
+    tokens: dict[bytes, None] = {}
+    left = RECEIPTS_LIMIT - _OF_ITS_FRAME
+    for doubly, token in waiting:
+        left -= min(_OF_A_RECEIPT, len(doubly.receipt.payload) + 2 * ENVELOPE_OVERHEAD)
+        if token and token not in tokens:
+            left -= len(token) + 8
+        if left < 0 or len(receipts) == MOST_RECEIPTS:
+            break
+        receipts.append(doubly)
+        if token:
+            tokens[token] = None
+    return ReceiptBatch(receipts, list(tokens))

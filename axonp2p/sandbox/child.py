@@ -14,13 +14,13 @@ from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
-from axonp2p.errors import SandboxMissing
+from axonp2p.errors import MalformedMessage, SandboxMissing
 from axonp2p.sandbox.channel import WorkerChannel
 from axonp2p.sandbox.environment import closed_to_others, find_environment
 from axonp2p.sandbox.launch import Launched, find_bubblewrap, launch, made_up_files
 from axonp2p.sandbox.limits import Limits
 from axonp2p.sandbox.log import LEAST_PAUSE_S, READ_AT_ONCE, BoundedLog, LogPace
-from axonp2p.sandbox.messages import StandBy
+from axonp2p.sandbox.messages import StandBy, StandsBy
 from axonp2p.sandbox.walls.command_line import Descriptors, bubblewrap_command
 from axonp2p.sandbox.walls.diagnosis import FIXED_BY, LINUX_ONLY, Kernel, why_it_failed
 from axonp2p.sandbox.walls.drop_privileges import choose_user
@@ -103,8 +103,15 @@ class SandboxedWorker:
         await asyncio.to_thread(self._watch.freezer.thaw)
 
     async def stand_by(self) -> None:
-        """Have it load what it is made of, and wait for its `Start`. Raises `Unreachable`."""
+        """Have it load what it is made of, and wait for its `Start`.
+
+        Returns when its sandbox is whole: before, a folder that it is to show must not be renamed. Raises what the
+        channel's `receive` raises.
+        """
         await self.channel.send(StandBy(cores=self._limits.cores))
+        message, _ = await self.channel.receive()
+        if not isinstance(message, StandsBy):
+            raise MalformedMessage(f"{type(message).__name__} in answer to StandBy")
         self._watch.rest(True)
 
     def bind(self, memory_mb: int) -> None:

@@ -21,7 +21,7 @@ from collections.abc import Callable
 
 from axonp2p.errors import AxonError, MalformedMessage, MessageTooLarge, Unreachable
 from axonp2p.sandbox.limits import kernel_limits
-from axonp2p.sandbox.messages import FromWorkerMessage, StandBy, Start, ToWorkerMessage
+from axonp2p.sandbox.messages import FromWorkerMessage, StandBy, StandsBy, Start, ToWorkerMessage
 from axonp2p.sandbox.walls.landlock import restrict_self
 from axonp2p.wire.codec import decode
 from axonp2p.wire.frame import FRAME_LIMIT, HEADER_LIMIT, frame_head, split_frame
@@ -111,6 +111,7 @@ def serve_daemon(serve: Callable[[Inside, Start], None], load: Callable[[int], N
         stood_by = isinstance(message, StandBy)
         if isinstance(message, StandBy):
             restrict_self(executes=False)  # what it loads may start threads, for which a later call would not count
+            inside.send(StandsBy())
             load(message.cores)
             message, _ = inside.receive()
         if not isinstance(message, Start) or (stood_by and (message.executes or message.devices)):

@@ -27,6 +27,10 @@ class StandBy(Message, tag=True, frozen=True):
     """That the lease will have."""
 
 
+class StandsBy(Message, tag=True, frozen=True):
+    """Worker to daemon, on `StandBy`: its sandbox is whole. Folders that it shows may have other names from now on."""
+
+
 class Start(Message, tag=True, frozen=True):
     """Daemon to worker, first: the limits that it must lay on itself before a stranger's code runs."""
 
@@ -100,4 +104,4 @@ class MayTell(Message, tag=True, frozen=True):
 
 
 ToWorkerMessage = StandBy | Start | BundleReady | Control | FromMember | MayTell
-FromWorkerMessage = Started | Control | ToMember
+FromWorkerMessage = StandsBy | Started | Control | ToMember

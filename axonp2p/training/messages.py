@@ -41,9 +41,9 @@ from typing import Annotated, Literal
 import msgspec
 
 from axonp2p.jobs.aggregation import MEAN, Rule
-from axonp2p.jobs.output_messages import MOST_OUTPUTS, FileHash, OutputBounds, OutputMessage
+from axonp2p.jobs.output_messages import MOST_OUTPUTS, FileHash, OutputMessage
 from axonp2p.tensors.coding import Coding
-from axonp2p.training.step_options import StepOptions
+from axonp2p.training.options import StepOptions
 from axonp2p.verification.claims import MOST_SEGMENT_STEPS, Mark, RoundDone, SegmentRedone, StateHash
 from axonp2p.wire.codec import Message
 from axonp2p.wire.frame import PAYLOAD_LIMIT
@@ -73,8 +73,6 @@ Dtype = Literal[
 
 LEAST_PART, MOST_PART = 1024, PAYLOAD_LIMIT // 8
 """Values in one part of a slice: in whatever coding it travels, it must fit a frame."""
-TASK_FILES = OutputBounds(MOST_OUTPUTS, 16 * 2**20)
-"""What comes home of the files that a task writes at one member."""
 MOST_HAVE = 2 * MOST_OUTPUTS
 Shard = Annotated[int, msgspec.Meta(ge=0, lt=MOST_MEMBERS)]
 Members = Annotated[list[Rank], msgspec.Meta(min_length=1, max_length=MOST_MEMBERS)]

@@ -14,8 +14,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache, partial
 
-from axonp2p.training.exchange_options import ExchangeOptions
-from axonp2p.training.step_options import StepOptions
+from axonp2p.training.options import ExchangeOptions, StepOptions
 
 ATTEMPTS_A_LIFE = 2**20
 

@@ -9,7 +9,7 @@ from functools import lru_cache
 from urllib.parse import urlsplit
 
 from axonp2p.errors import MalformedMessage, SettingsError
-from axonp2p.identity.fingerprint import fingerprint_of_text, fingerprint_text
+from axonp2p.identity.certificate_bytes import fingerprint_of_text, fingerprint_text
 
 WHOLE_ADDRESS = "copy the whole address as `axon-tracker run` prints it: https://HOST:PORT#FINGERPRINT"
 _LISTEN_FIX = "write HOST:PORT, such as 0.0.0.0:7071; port 0 takes a free one"

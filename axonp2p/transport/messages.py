@@ -7,7 +7,7 @@ from typing import Annotated, ClassVar
 import msgspec
 
 from axonp2p.errors import AxonError, JobFailed, PeerMisbehaved, Refused, Unreachable, error_classes
-from axonp2p.identity.fingerprint import FINGERPRINT_BYTES
+from axonp2p.identity.certificate_bytes import FINGERPRINT_BYTES
 from axonp2p.identity.peer_id import PeerId
 from axonp2p.wire.codec import Message
 from axonp2p.wire.envelope import Signable

@@ -8,9 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from client_cli.options import common
-from client_cli.options import overrides as overrides_option
-from client_cli.options import trackers as trackers_option
+from client_cli import options
 
 if TYPE_CHECKING:
     from axonp2p.jobs.overrides import Override
@@ -18,9 +16,9 @@ if TYPE_CHECKING:
 
 @click.command("check", short_help="Try the job in FOLDER here, before anything is sent.")
 @click.argument("folder", type=click.Path(path_type=Path, exists=True, file_okay=False))
-@overrides_option
-@trackers_option
-@common
+@options.overrides
+@options.trackers
+@options.common
 def command(
     folder: Path, overrides: Sequence[Override], trackers: tuple[str, ...], home: Path | None, as_json: bool
 ) -> None:

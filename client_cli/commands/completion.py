@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from client_cli.options import common
+from client_cli import options
 
 HOW = {
     "bash": 'eval "$(axon completion bash)"      in ~/.bashrc',
@@ -17,7 +17,7 @@ HOW = {
 
 @click.command("completion", short_help="Print what completes commands, options and job ids in a shell.")
 @click.argument("shell", type=click.Choice(list(HOW)))
-@common
+@options.common
 def command(shell: str, home: Path | None, as_json: bool) -> None:
     """Print the script with which SHELL completes commands, options and the ids of jobs.
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from client_cli.options import common
+from client_cli import options
 
 if TYPE_CHECKING:
     from axonp2p.settings import ToldSetting
@@ -17,7 +17,7 @@ SECTION = "client"
 
 
 @click.group("config", invoke_without_command=True, short_help="Show the settings, or change one.")
-@common
+@options.common
 @click.pass_context
 def command(ctx: click.Context, home: Path | None, as_json: bool) -> None:
     """Show this program's settings, where each comes from, and the file in which they are changed.
@@ -43,7 +43,7 @@ def command(ctx: click.Context, home: Path | None, as_json: bool) -> None:
 
 @command.command("get")
 @click.argument("key")
-@common
+@options.common
 @click.pass_context
 def get(ctx: click.Context, key: str, home: Path | None, as_json: bool) -> None:
     """Print the value of KEY alone, for scripts.
@@ -58,7 +58,7 @@ def get(ctx: click.Context, key: str, home: Path | None, as_json: bool) -> None:
 @command.command("set")
 @click.argument("key")
 @click.argument("values", metavar="VALUE...", nargs=-1, required=True)
-@common
+@options.common
 @click.pass_context
 def set_(ctx: click.Context, key: str, values: tuple[str, ...], home: Path | None, as_json: bool) -> None:
     """Write KEY = VALUE to config.toml; comments and order in it stay. A list takes several values.
@@ -76,7 +76,7 @@ def set_(ctx: click.Context, key: str, values: tuple[str, ...], home: Path | Non
 
 @command.command("unset")
 @click.argument("key")
-@common
+@options.common
 @click.pass_context
 def unset(ctx: click.Context, key: str, home: Path | None, as_json: bool) -> None:
     """Take KEY out of config.toml: its default holds again."""

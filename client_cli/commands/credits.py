@@ -6,15 +6,13 @@ from pathlib import Path
 
 import click
 
-from client_cli.options import common, job_ids, keep_existing
-from client_cli.options import overwrite as overwrite_option
-from client_cli.options import trackers as trackers_option
+from client_cli import options
 
 _SHOWN = 10
 
 
 @click.command("credits", short_help="Show credits and receipts from a tracker's ledger.")
-@click.argument("job", default="", shell_complete=job_ids)
+@click.argument("job", default="", shell_complete=options.job_ids)
 @click.option(
     "--key",
     metavar="ID",
@@ -29,9 +27,9 @@ _SHOWN = 10
     type=click.Path(path_type=Path, dir_okay=False),
     help="Write every receipt with its proof to FILE; axon-verify-ledger checks it without a network.",
 )
-@overwrite_option
-@trackers_option
-@common
+@options.overwrite
+@options.trackers
+@options.common
 def command(
     job: str,
     key: str,
@@ -51,11 +49,17 @@ def command(
     import msgspec
 
     from client_cli.context import Context
-    from client_cli.text.credit_history_text import history_csv, history_row, history_table, pending_text
-    from client_cli.text.credits_table import credits_table, whole_key
+    from client_cli.text.credits_table import (
+        credits_table,
+        history_csv,
+        history_row,
+        history_table,
+        pending_text,
+        whole_key,
+    )
 
     context = Context.of(home, as_json)
-    keep_existing([proof] if proof else [], overwrite=overwrite)
+    options.keep_existing([proof] if proof else [], overwrite=overwrite)
     with context.swarm(trackers) as swarm:
         if not (key or as_csv or proof):
             found, pending = swarm.credits(job), swarm.pending()

@@ -6,16 +6,12 @@ from pathlib import Path
 
 import click
 
-from client_cli.options import common
-from client_cli.options import trackers as trackers_option
-
-LIBRARIES = ("torch", "numpy", "aiohttp", "safetensors")
-"""Whose versions `axon version` tells."""
+from client_cli import options
 
 
 @click.command("doctor", short_help="Find what is wrong between this computer and the swarm.")
-@trackers_option
-@common
+@options.trackers
+@options.common
 def command(trackers: tuple[str, ...], home: Path | None, as_json: bool) -> int:
     """Look for what is broken between you and the swarm, and say what mends it.
 
@@ -39,20 +35,13 @@ def command(trackers: tuple[str, ...], home: Path | None, as_json: bool) -> int:
 
 
 @click.command("version", short_help="Versions of Axon and of its libraries.")
-@common
+@options.common
 def version(home: Path | None, as_json: bool) -> None:
     """Versions of Axon and of what it stands on."""
-    import platform
-    from importlib import metadata
-
     from axonp2p import __version__
+    from axonp2p.missing_modules import installed_versions
     from client_cli.context import Context
     from client_cli.text.render import pairs
 
-    found = {"axon": __version__, "python": platform.python_version()}
-    for name in LIBRARIES:
-        try:
-            found[name] = metadata.version(name)
-        except metadata.PackageNotFoundError:
-            found[name] = "missing"
+    found = {name: told or "missing" for name, told in installed_versions(__version__).items()}
     Context.of(home, as_json).answer(pairs(found), found)

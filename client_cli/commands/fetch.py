@@ -7,9 +7,7 @@ from pathlib import Path
 
 import click
 
-from client_cli.options import common, job_ids, keep_existing
-from client_cli.options import overwrite as overwrite_option
-from client_cli.options import trackers as trackers_option
+from client_cli import options
 
 
 def _round(_: click.Context, __: click.Parameter, said: str | None) -> str | None:
@@ -28,14 +26,14 @@ round_option = click.option(
 
 
 @click.command("fetch", short_help="Copy what a job made, and its logs, into a folder.")
-@click.argument("job", shell_complete=job_ids)
+@click.argument("job", shell_complete=options.job_ids)
 @click.option(
     "-o", "--out", type=click.Path(path_type=Path, file_okay=False), required=True, help="Folder for what JOB made."
 )
 @round_option
-@overwrite_option
-@trackers_option
-@common
+@options.overwrite
+@options.trackers
+@options.common
 def command(
     job: str,
     out: Path,
@@ -65,7 +63,7 @@ def command(
     name = looked_at(job, context, trackers, result=True).path.name
     with context.swarm(trackers) as swarm:
         found = swarm.job(name)
-        keep_existing(found.files_in(out), overwrite=overwrite)
+        options.keep_existing(found.files_in(out), overwrite=overwrite)
         folder = found.fetch(out, round=which)
     files = {str(path.relative_to(folder)): path.stat().st_size for path in sorted(folder.rglob("*")) if path.is_file()}
     table = columns(["file", "size"], [[name, bytes_text(size)] for name, size in files.items()], right=(1,))
@@ -84,9 +82,9 @@ def command(
     help="A state dict for torch.load, a safetensors file, or a folder for from_pretrained.",
 )
 @round_option
-@overwrite_option
-@trackers_option
-@common
+@options.overwrite
+@options.trackers
+@options.common
 def export(
     source: str,
     out: Path,
@@ -108,7 +106,7 @@ def export(
     from client_cli.watching.hosted import looked_at
 
     context = Context.of(home, as_json)
-    keep_existing([out], overwrite=overwrite)
+    options.keep_existing([out], overwrite=overwrite)
     if Path(source).is_file():
         if form == "pretrained" or which:
             raise click.UsageError("--round and --format pretrained go with a JOB, which has the task")

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from client_cli.options import common
+from client_cli import options
 
 
 @click.command("init", short_help="Write a job folder that works as it is.")
@@ -18,7 +18,7 @@ from client_cli.options import common
     show_default=True,
     help="A training, or copies of one command.",
 )
-@common
+@options.common
 def command(folder: Path, kind: str, home: Path | None, as_json: bool) -> None:
     """Write a job folder NAME that works as it is, to be changed into your own."""
     from axonp2p.plain_text import columns

@@ -7,14 +7,13 @@ from pathlib import Path
 
 import click
 
-from client_cli.options import common, job_ids
-from client_cli.options import trackers as trackers_option
+from client_cli import options
 
 
 @click.command("jobs", short_help="List the jobs submitted from this computer.")
 @click.option("--hosted", is_flag=True, help="Ask the trackers first which jobs of yours they carry on.")
-@trackers_option
-@common
+@options.trackers
+@options.common
 def command(hosted: bool, trackers: tuple[str, ...], home: Path | None, as_json: bool) -> int:
     """The jobs that were submitted from this computer, the oldest first, and those that --hosted has found.
 
@@ -55,9 +54,9 @@ def command(hosted: bool, trackers: tuple[str, ...], home: Path | None, as_json:
 
 
 @click.command("status", short_help="How far a job is.")
-@click.argument("job", shell_complete=job_ids)
-@trackers_option
-@common
+@click.argument("job", shell_complete=options.job_ids)
+@options.trackers
+@options.common
 def status(job: str, trackers: tuple[str, ...], home: Path | None, as_json: bool) -> None:
     """How far JOB is (the beginning of its id is enough); one that a tracker carries on is asked for there."""
     from axonp2p.client.hosted.hosted_mark import is_at_work

@@ -6,17 +6,16 @@ from pathlib import Path
 
 import click
 
-from client_cli.options import common, job_ids
-from client_cli.options import trackers as trackers_option
+from client_cli import options
 
 
 @click.command("logs", short_help="Print what a job printed at its peers.")
-@click.argument("job", shell_complete=job_ids)
+@click.argument("job", shell_complete=options.job_ids)
 @click.argument("peer", default="")
 @click.option("--index", type=click.IntRange(min=0), help="Only of the peers at which that copy of a command ran.")
 @click.option("-f", "--follow", is_flag=True, help="Go on as they grow, until the job is over.")
-@trackers_option
-@common
+@options.trackers
+@options.common
 def command(
     job: str, peer: str, index: int | None, follow: bool, trackers: tuple[str, ...], home: Path | None, as_json: bool
 ) -> None:

@@ -6,15 +6,14 @@ from pathlib import Path
 
 import click
 
-from client_cli.options import common, job_ids
-from client_cli.options import trackers as trackers_option
+from client_cli import options
 
 
 @click.command("pause", short_help="Stop a job after this round or these copies, to be resumed.")
-@click.argument("job", shell_complete=job_ids)
+@click.argument("job", shell_complete=options.job_ids)
 @click.option("--now", is_flag=True, help="Do not wait for the end of the round, or of the copies, that run.")
-@trackers_option
-@common
+@options.trackers
+@options.common
 def command(job: str, now: bool, trackers: tuple[str, ...], home: Path | None, as_json: bool) -> None:
     """Stop JOB after the round that runs, or once its copies that run are over; axon resume continues it.
 
@@ -30,7 +29,7 @@ def command(job: str, now: bool, trackers: tuple[str, ...], home: Path | None, a
     from client_cli.text.job_text import job_data
     from client_cli.text.kind_text import text_of
     from client_cli.watching.hosted import looked_at
-    from client_cli.watching.other_program import stop as stop_working
+    from client_cli.watching.stopping import stop as stop_working
 
     context = Context.of(home, as_json)
     folder = looked_at(job, context, trackers, steers=True)
@@ -49,9 +48,9 @@ def command(job: str, now: bool, trackers: tuple[str, ...], home: Path | None, a
 
 
 @click.command("stop", short_help="End a job early and keep what it came to.")
-@click.argument("job", shell_complete=job_ids)
-@trackers_option
-@common
+@click.argument("job", shell_complete=options.job_ids)
+@options.trackers
+@options.common
 def stop(job: str, trackers: tuple[str, ...], home: Path | None, as_json: bool) -> None:
     """End JOB early, with what it came to: the weights after the round that runs, or the copies that are done.
 
@@ -68,9 +67,9 @@ def stop(job: str, trackers: tuple[str, ...], home: Path | None, as_json: bool) 
 
 
 @click.command("cancel", short_help="Stop a job at once, for good.")
-@click.argument("job", shell_complete=job_ids)
-@trackers_option
-@common
+@click.argument("job", shell_complete=options.job_ids)
+@options.trackers
+@options.common
 def cancel(job: str, trackers: tuple[str, ...], home: Path | None, as_json: bool) -> None:
     """Stop JOB at once and for good: its peers are given back, and it cannot be resumed.
 
@@ -84,7 +83,7 @@ def cancel(job: str, trackers: tuple[str, ...], home: Path | None, as_json: bool
     from client_cli.context import Context
     from client_cli.text.job_text import job_data
     from client_cli.watching.hosted import looked_at
-    from client_cli.watching.other_program import change, stop
+    from client_cli.watching.stopping import change, stop
 
     context = Context.of(home, as_json)
     folder = looked_at(job, context, trackers, steers=True)

@@ -6,8 +6,7 @@ from pathlib import Path
 
 import click
 
-from client_cli.options import common
-from client_cli.options import trackers as trackers_option
+from client_cli import options
 
 
 @click.command("peers", short_help="List the peers of the swarm.")
@@ -26,8 +25,8 @@ from client_cli.options import trackers as trackers_option
     help="Every capability and the addresses too; more tables below each other where the terminal is narrow.",
 )
 @click.option("--watch", is_flag=True, help="Look again and again, until Ctrl-C.")
-@trackers_option
-@common
+@options.trackers
+@options.common
 def command(
     needs: tuple[str, ...],
     wide: bool,

@@ -8,20 +8,18 @@ from typing import TYPE_CHECKING
 
 import click
 
-from client_cli.options import common, job_ids, keep_existing
-from client_cli.options import loggers as loggers_option
-from client_cli.options import overwrite as overwrite_option
+from client_cli import options
 
 if TYPE_CHECKING:
     from axonp2p.loggers.values import LoggerChoice
 
 
 @click.command("report", short_help="Write a job's report as one HTML file.")
-@click.argument("job", shell_complete=job_ids)
+@click.argument("job", shell_complete=options.job_ids)
 @click.option("--out", type=click.Path(path_type=Path, dir_okay=False), help="The file, instead of the job's folder.")
-@overwrite_option
-@loggers_option
-@common
+@options.overwrite
+@options.loggers
+@options.common
 def command(
     job: str, out: Path | None, overwrite: bool, loggers: tuple[LoggerChoice, ...], home: Path | None, as_json: bool
 ) -> None:
@@ -36,7 +34,7 @@ def command(
 
     context = Context.of(home, as_json)
     folder = context.jobs().find(job)
-    keep_existing([out] if out else [], overwrite=overwrite)
+    options.keep_existing([out] if out else [], overwrite=overwrite)
     path = write_report(folder, context.command, out)
     lines, data = [f"report   {path}"], {"job": folder.path.name, "report": str(path)}
     for choice in loggers:
@@ -54,7 +52,7 @@ def command(
     show_default=True,
     help="The page's port on 127.0.0.1; 0 takes a free one.",
 )
-@common
+@options.common
 def page(in_browser: bool, port: int, home: Path | None, as_json: bool) -> None:
     """Show all jobs of this computer on one page, and each of them on its own, until Ctrl-C.
 

@@ -7,26 +7,21 @@ from typing import TYPE_CHECKING
 
 import click
 
-from client_cli.options import common, job_ids
-from client_cli.options import json_events as json_events_option
-from client_cli.options import loggers as loggers_option
-from client_cli.options import page as page_option
-from client_cli.options import trackers as trackers_option
-from client_cli.options import wait as wait_option
+from client_cli import options
 
 if TYPE_CHECKING:
     from axonp2p.loggers.values import LoggerChoice
 
 
 @click.command("resume", short_help="Continue a paused, interrupted or failed job.")
-@click.argument("job", shell_complete=job_ids)
+@click.argument("job", shell_complete=options.job_ids)
 @click.option("--here", is_flag=True, help="Take a job that a tracker carries on back to this computer.")
-@wait_option
-@trackers_option
-@page_option
-@loggers_option
-@json_events_option
-@common
+@options.wait
+@options.trackers
+@options.page
+@options.loggers
+@options.json_events
+@options.common
 def command(
     job: str,
     here: bool,

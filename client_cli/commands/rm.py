@@ -6,13 +6,13 @@ from pathlib import Path
 
 import click
 
-from client_cli.options import common, job_ids
+from client_cli import options
 
 
 @click.command("rm", short_help="Remove the folder of a job that is over.")
-@click.argument("job", shell_complete=job_ids)
+@click.argument("job", shell_complete=options.job_ids)
 @click.option("-y", "--yes", is_flag=True, help="Do not ask.")
-@common
+@options.common
 def command(job: str, yes: bool, home: Path | None, as_json: bool) -> None:
     """Remove the folder of JOB from this computer: weights or results, states, logs and its report.
 

@@ -8,13 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from client_cli.options import common
-from client_cli.options import json_events as json_events_option
-from client_cli.options import loggers as loggers_option
-from client_cli.options import overrides as overrides_option
-from client_cli.options import page as page_option
-from client_cli.options import trackers as trackers_option
-from client_cli.options import wait as wait_option
+from client_cli import options
 
 if TYPE_CHECKING:
     from axonp2p.jobs.overrides import Override
@@ -24,14 +18,14 @@ if TYPE_CHECKING:
 @click.command("submit", short_help="Run the job in FOLDER on the swarm and follow it.")
 @click.argument("folder", type=click.Path(path_type=Path, exists=True, file_okay=False))
 @click.option("--peers", type=click.IntRange(1, 64), help="How many peers, instead of what job.toml says.")
-@overrides_option
+@options.overrides
 @click.option("--detach", is_flag=True, help="A tracker carries the job on: this computer may be switched off.")
-@wait_option
-@trackers_option
-@page_option
-@loggers_option
-@json_events_option
-@common
+@options.wait
+@options.trackers
+@options.page
+@options.loggers
+@options.json_events
+@options.common
 def command(
     folder: Path,
     peers: int | None,

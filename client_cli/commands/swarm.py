@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from client_cli.options import common
+from client_cli import options
 
 if TYPE_CHECKING:
     from client_cli.swarm_file import SwarmRecord
@@ -31,7 +31,7 @@ def command() -> None:
     show_default=True,
     help="The first tracker's port; 0 takes a free one.",
 )
-@common
+@options.common
 def up(peers: int, trackers: int, port: int, home: Path | None, as_json: bool) -> None:
     """Start trackers and N peers that run until `axon swarm down`."""
     from client_cli.context import Context
@@ -60,7 +60,7 @@ def up(peers: int, trackers: int, port: int, home: Path | None, as_json: bool) -
 
 
 @command.command("status")
-@common
+@options.common
 def status(home: Path | None, as_json: bool) -> None:
     """What runs of the swarm."""
     from axonp2p.plain_text import columns
@@ -88,7 +88,7 @@ def status(home: Path | None, as_json: bool) -> None:
 
 
 @command.command("down")
-@common
+@options.common
 def down(home: Path | None, as_json: bool) -> None:
     """Stop the swarm; keys and ledger stay for the next time."""
     from client_cli.context import Context

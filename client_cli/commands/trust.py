@@ -7,8 +7,7 @@ from pathlib import Path
 
 import click
 
-from client_cli.options import common
-from client_cli.options import trackers as trackers_option
+from client_cli import options
 
 
 @click.command("trust", short_help="Show what checks have found of the work of peers.")
@@ -20,8 +19,8 @@ from client_cli.options import trackers as trackers_option
     type=click.Path(path_type=Path, file_okay=False),
     help="With --ask: write what it stands on to files there, for axon verdict.",
 )
-@trackers_option
-@common
+@options.trackers
+@options.common
 def command(
     pardon: str, ask: str, into: Path | None, trackers: tuple[str, ...], home: Path | None, as_json: bool
 ) -> None:
@@ -33,8 +32,7 @@ def command(
     """
     from axonp2p.identity.peer_id import ID_LENGTH
     from client_cli.context import Context
-    from client_cli.text.held_evidence_text import file_name, held_data, held_text
-    from client_cli.text.trust_table import find_one, known_data, trust_text
+    from client_cli.text.trust_table import file_name, find_one, held_data, held_text, known_data, trust_text
 
     context = Context.of(home, as_json)
     book = context.trust()
@@ -65,7 +63,7 @@ def command(
 
 @click.command("verdict", short_help="Examine the evidence of a conviction.")
 @click.argument("file", type=click.Path(path_type=Path))
-@common
+@options.common
 def verdict(file: Path, home: Path | None, as_json: bool) -> None:
     """Examine the evidence of a conviction: FILE as a job keeps it in its folder, under evidence/.
 

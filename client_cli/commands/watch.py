@@ -6,17 +6,15 @@ from pathlib import Path
 
 import click
 
-from client_cli.options import common, job_ids
-from client_cli.options import page as page_option
-from client_cli.options import trackers as trackers_option
+from client_cli import options
 
 
 @click.command("watch", short_help="Follow a job: its events here, its page in the browser.")
-@click.argument("job", shell_complete=job_ids)
+@click.argument("job", shell_complete=options.job_ids)
 @click.option("--open", "in_browser", is_flag=True, help="Open the page in the browser.")
-@trackers_option
-@page_option
-@common
+@options.trackers
+@options.page
+@options.common
 def command(job: str, in_browser: bool, trackers: tuple[str, ...], page: str, home: Path | None, as_json: bool) -> int:
     """Show JOB, which another terminal works on or which is over: its page in the browser, its events here.
 

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import dataclasses
-import platform
 import random
 import shutil
 import sys
 from collections.abc import Iterable, Sequence
 from contextlib import AsyncExitStack
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 import psutil
@@ -24,6 +22,7 @@ from axonp2p.identity.keys import PrivateKey
 from axonp2p.identity.peer_id import PeerId, short
 from axonp2p.ledger.log_watch import FILE, keep_watched, look_at_logs, read_watched
 from axonp2p.ledger.watched_logs import WatchedLogs
+from axonp2p.missing_modules import installed_versions
 from axonp2p.peers.capability import Need, as_map
 from axonp2p.peers.rtt import PingTarget, measure
 from axonp2p.sandbox.walls.diagnosis import LINUX_ONLY
@@ -42,7 +41,6 @@ from axonp2p.transport.http.http_caller import HttpCaller
 from client_cli.doctor.checks import groups_of
 from client_cli.doctor.facts import ClientFacts, ClientMachineFacts, ClientTrackerFacts, DhtFacts, LogFacts
 
-LIBRARIES = ("torch", "numpy", "safetensors", "aiohttp", "kademlia")
 LOOK_AGAIN_AFTER_S = 3.0
 """Rows that are on their way between trackers arrive within this time."""
 TRACKER_WITHIN_S = 8.0
@@ -179,12 +177,6 @@ async def _answering_over_tcp(peers: Iterable[Row], dials: DialPolicy) -> int:
 
 
 def _look_at_machine(home: Path) -> ClientMachineFacts:
-    versions = {"python": platform.python_version(), "axon": axonp2p.__version__}
-    for name in LIBRARIES:
-        try:
-            versions[name] = version(name)
-        except PackageNotFoundError:
-            versions[name] = ""
     key_trouble = key_fix = ""
     key = home / "client.key"
     if key.exists():
@@ -194,7 +186,7 @@ def _look_at_machine(home: Path) -> ClientMachineFacts:
             key_trouble, key_fix = error.in_a_line, error.fix
     return ClientMachineFacts(
         home=str(home),
-        versions=versions,
+        versions=installed_versions(axonp2p.__version__),
         key_trouble=key_trouble,
         key_fix=key_fix,
         sandbox_trouble=_sandbox_trouble(),

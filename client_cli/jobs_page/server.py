@@ -6,14 +6,21 @@ import asyncio
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
+from functools import cache
 from pathlib import Path
+from typing import TYPE_CHECKING
+from urllib.parse import quote
 
 from aiohttp import web
 
 from axonp2p.client.loop_thread import LoopThread
 from axonp2p.client.storage.job_store import JobStore
-from client_cli.jobs_page.document import list_page, list_policy
+from axonp2p.plain_text import plural
+from axonp2p.transport.http.own_page import LOOK
 from client_cli.jobs_page.home_view import HomeView
+from client_cli.jobs_page.listed import ListedJobs
+from client_cli.report import signs
+from client_cli.report.document import Local, icon_address, live_script, only_these
 from client_cli.report.files import on_the_wall
 from client_cli.report.folder_view import FolderView
 from client_cli.report.live import LiveJob, NewsLine
@@ -107,3 +114,50 @@ def served_jobs(home: Path, command: Command, port: int) -> Iterator[str]:
             thread.call(page.close())
         finally:
             thread.stop()
+
+
+if TYPE_CHECKING:
+    from jinja2 import Template
+
+HERE = Path(__file__).parent
+
+
+def list_policy() -> str:
+    """The Content-Security-Policy of the document."""
+    return only_these(_style(), live_script(), live=True)
+
+
+def list_page(listed: ListedJobs, command: Command, local: Local, home: str) -> str:
+    """The whole page; `home` is the folder whose jobs they are."""
+    word = f"{listed.at_work:,} AT WORK" if listed.at_work else "NONE AT WORK"
+    return _template().render(
+        listed=listed,
+        word=word,
+        look="running" if listed.at_work else "cancelled",
+        icon=icon_address("running" if listed.at_work else "cancelled"),
+        policy=list_policy(),
+        style=_style(),
+        script=live_script(),
+        again=command("page"),
+        command=command,
+        local=local,
+        home=home,
+    )
+
+
+@cache
+def _style() -> str:
+    return LOOK.read_text() + (HERE / "static" / "jobs.css").read_text()
+
+
+@cache
+def _template() -> Template:
+    from axonp2p.transport.http.page_templates import page_templates
+
+    filters: dict[str, Callable[..., object]] = {
+        "plural": plural,
+        "sign": signs.state_sign,
+        "share": lambda row: f"{100 * min(1.0, row.done / (row.units or 1)):.2f}",
+        "address": lambda job: quote(job, safe=""),
+    }
+    return page_templates(HERE / "templates", filters).get_template("jobs.html")

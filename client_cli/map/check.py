@@ -1,47 +1,13 @@
-"""`axon check` of a job of calls: its files, its peers, and its first call tried here."""
+"""`axon check` of a job of calls: its files, its peers, and its first calls tried here."""
 
 from __future__ import annotations
 
-import asyncio
-import time
-from dataclasses import dataclass
-from pathlib import Path
-
-from axonp2p.errors import JobFailed, PeerMisbehaved, TaskError, Unreachable
-from axonp2p.jobs.bundle import Bundle
-from axonp2p.jobs.kinds import KINDS
-from axonp2p.kinds.map.call_forms import open_outcome, open_outcomes
+from axonp2p.errors import JobFailed
 from axonp2p.kinds.map.items_file import ItemsFile
-from axonp2p.kinds.map.messages import BeginChunk, CallResults, ChunkOver, FromWorkerMap, ResultPart
-from axonp2p.kinds.map.section import MapJob, preparation_of
 from axonp2p.plain_text import bytes_text, plural
-from axonp2p.sandbox.child import SandboxedWorker, why_no_sandbox
-from axonp2p.sandbox.messages import Control, MayTell
-from axonp2p.wire.codec import decode
-from axonp2p.wire.frame import HEADER_LIMIT, pack_frame, split_frame
 from client_cli.check_peers import CheckAnswer, JobHere, PeersAsked, common_data, common_facts, in_order
-from client_cli.meanwhile import Meanwhile
-from client_cli.text.render import duration_text
-from client_cli.worker_here import fresh_copy, sandboxed, why_not_here
-
-TRY_S = 20.0
-"""So long the call may take: it is tried, not done."""
-LOG_SHOWN = 1000
-"""Characters of what it printed."""
-
-
-@dataclass(frozen=True)
-class CallTrial:
-    """What came of the first call."""
-
-    not_tried: str = ""
-    """Why it was not tried; empty when it was."""
-    seconds: float | None = None
-    """How long it took; None when it still ran."""
-    result_bytes: int = 0
-    failure: str = ""
-    """What it raised, or how its process ended."""
-    log: str = ""
+from client_cli.map.trial import CallTrial, trial_text, try_first_calls
+from client_cli.worker_here import LOG_SHOWN
 
 
 def check(job: JobHere) -> CheckAnswer:
@@ -52,73 +18,16 @@ def check(job: JobHere) -> CheckAnswer:
     sources = {file.path: file.source for file in job.bundle.files}
     items = len(ItemsFile(sources[section.items])) if isinstance(section.items, str) else section.items
     job.context.say("makes the first call here, in the sandbox ...")
-    try:
-        trial = try_first_call(job.spec, job.bundle, job.meanwhile)
-    except (Unreachable, TimeoutError) as error:
-        raise JobFailed("the sandbox ended while the call was made in it", cause=str(error)) from error
+    trial = try_first_calls(job.spec, items, job.bundle, job.meanwhile)
     if trial.failure:
         cause = trial.log[-LOG_SHOWN:].strip()
         file = section.fn.partition(":")[0]
         raise JobFailed(f"call 0 failed here: {trial.failure}", cause=cause, fix=f"correct {file} in {job.given}")
+    if trial.wrong_merge:
+        problem = f"results cannot be merged by {section.reduce}: {trial.wrong_merge}"
+        raise JobFailed(problem, fix=f"correct {section.reduce.partition(':')[0]} in {job.given}")
     asked = job.ask()
     return CheckAnswer(_text(job, items, trial, asked), _data(job, items, trial, asked), asked)
-
-
-def trial_text(trial: CallTrial) -> str:
-    """How the first call went here."""
-    if trial.not_tried:
-        return f"the function was not tried: {trial.not_tried}"
-    if trial.seconds is None:
-        return f"call 0 still ran here after {duration_text(TRY_S)}, and was ended"
-    return f"call 0 took {duration_text(trial.seconds)} here, and its result has {bytes_text(trial.result_bytes)}"
-
-
-def try_first_call(spec: MapJob, bundle: Bundle, meanwhile: Meanwhile) -> CallTrial:
-    """Make it. Raises `JobFailed` where the sandbox itself ends."""
-    if reason := why_not_here(spec) or why_no_sandbox():
-        return CallTrial(not_tried=reason)
-    meanwhile.begin("copying the bundle into a fresh folder")
-    with fresh_copy(bundle) as folder:
-        return asyncio.run(_try(folder, spec, meanwhile))
-
-
-async def _try(folder: Path, spec: MapJob, meanwhile: Meanwhile) -> CallTrial:
-    async with sandboxed(folder, spec, KINDS[spec.kind].worker) as worker:
-        await worker.channel.send(MayTell(rank=None, bytes=2**31))
-        await worker.channel.send(Control(), pack_frame(preparation_of(spec.map)))
-        await worker.channel.send(Control(), pack_frame(BeginChunk(chunk=0, items=[0])))
-        meanwhile.begin(f"call 0, which is ended after {TRY_S:.0f} s,")
-        began = time.monotonic()
-        try:
-            async with asyncio.timeout(TRY_S):
-                outcome, failure = await _first(worker, spec)
-        except TimeoutError:
-            return CallTrial(log=worker.log().decode())
-        await asyncio.sleep(0.1)  # the last of its log is still in the pipe
-        seconds, log = time.monotonic() - began, worker.log().decode()
-        return CallTrial(seconds=seconds, result_bytes=outcome, failure=failure, log=log)
-
-
-async def _first(worker: SandboxedWorker, spec: MapJob) -> tuple[int, str]:
-    """Bytes of its result, and what it raised."""
-    data = bytearray()
-    while True:
-        message, payload = await worker.channel.receive()
-        if not isinstance(message, Control):
-            continue
-        frame = split_frame(payload)
-        said: FromWorkerMap = decode(frame.header, FromWorkerMap, HEADER_LIMIT)
-        if isinstance(said, ResultPart | CallResults):
-            data += frame.payload
-        if isinstance(said, CallResults):
-            try:
-                [outcome] = open_outcomes(bytes(data), 1)
-                value = open_outcome(outcome, spec.map.most_result)
-            except PeerMisbehaved as error:
-                return 0, f"its result cannot be read: {error.message}"
-            return len(outcome.value), f"{value.message}\n{value.traceback}" if isinstance(value, TaskError) else ""
-        if isinstance(said, ChunkOver):
-            return 0, said.reason or "its process ended"
 
 
 def _text(job: JobHere, items: int, trial: CallTrial, asked: PeersAsked) -> str:

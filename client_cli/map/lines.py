@@ -9,6 +9,7 @@ from axonp2p.kinds.map import events as map_events
 from axonp2p.plain_text import bytes_text, plural
 from client_cli.text.kind_text import Shown, started
 from client_cli.text.render import duration_text
+from client_cli.text.result_text import last_line, left_line
 
 SAID_EVERY_S = 10.0
 """Where no bar shows it, how many calls are done is said this often."""
@@ -20,24 +21,21 @@ def stays(event: events.Event) -> str:
         case events.JobSubmitted(rounds=0):  # how many there are is in a file of the bundle, or comes from a program
             bundle = f"bundle {bytes_text(event.bundle_bytes)}"
             return f"submitted {event.job}: calls on up to {plural(event.peers, 'peer')}, {bundle}"
-        case events.PeerLost():
-            others = (
-                f"The {plural(event.left, 'peer')} left continue." if event.left != 1 else "The peer left continues."
-            )
-            return f"{event.peer} left: {event.reason}. {others if event.left else 'No peer is left.'}"
-        case events.PeerHandedBack():
-            return f"{event.peer} is wanted back by its owner: {event.reason}"
+        case events.PeerLost() | events.PeerHandedBack():
+            return left_line(event)
         case map_events.ChunkCopied():
-            return f"{_calls(event.first, event.calls)} are made at {event.peer} too: {event.slow_peer} is stuck"
+            are = "is" if event.calls == 1 else "are"
+            return f"{calls_text(event.first, event.calls)} {are} made at {event.peer} too: {event.slow_peer} is stuck"
         case map_events.PeerOutvoted():
             others = ", ".join(event.others)
-            return f"warning: {event.peer} found something else than {others} in {_calls(event.first, event.calls)}"
+            return f"warning: {event.peer} found something else than {others} in {calls_text(event.first, event.calls)}"
         case map_events.ResultsDoubted():
             items = ", ".join(map(str, event.items))
             if event.taken:
                 taken = plural(event.taken, "result")
                 return f"warning: {taken} that only {event.peer} gave may be wrong, and were taken already ({items})"
-            return f"{plural(event.again, 'call')} that only {event.peer} made are made again ({items})"
+            are = "is" if event.again == 1 else "are"
+            return f"{plural(event.again, 'call')} that only {event.peer} made {are} made again ({items})"
         case map_events.ChunkCrashed():
             return f"the process of call {event.item} ended at {event.peer}: {event.reason}"
         case map_events.CallFailed():
@@ -52,21 +50,14 @@ def stays_without_bar(event: events.Event) -> str:
     if isinstance(event, map_events.ChunkDone):
         return progress_text(event)
     if isinstance(event, map_events.OpinionAwaited):
-        return f"{_calls(event.first, event.calls)} of {event.peer} wait for a second opinion of another peer"
+        wait = "waits" if event.calls == 1 else "wait"
+        return f"{calls_text(event.first, event.calls)} of {event.peer} {wait} for a second opinion of another peer"
     return ""
 
 
 def end(event: events.Event) -> str:
     """As `KindLines` has it."""
-    match event:
-        case map_events.CallsDone():
-            return results_text(event)
-        case events.JobFinished():
-            return f"finished: {plural(event.rounds, 'call')} done"
-        case events.JobPaused():
-            because = f": {event.reason}" if event.reason else ""
-            return f"paused after {plural(event.round, 'call')}{because}"
-    return ""
+    return results_text(event) if isinstance(event, map_events.CallsDone) else last_line(event, "map")
 
 
 def results_text(event: map_events.CallsDone) -> str:
@@ -132,6 +123,6 @@ def _awaited(event: map_events.ChunkDone | map_events.OpinionAwaited) -> str:
     return f"{event.awaited:,} {'waits' if event.awaited == 1 else 'wait'} for a second opinion"
 
 
-def _calls(first: int, calls: int) -> str:
-    """A chunk's calls mostly follow each other."""
+def calls_text(first: int, calls: int) -> str:
+    """Which ones: a chunk's calls mostly follow each other."""
     return f"call {first}" if calls == 1 else f"{calls:,} calls from {first} on"

@@ -24,7 +24,7 @@ def _look(told: MapStory, folder: Path) -> None:
 
 
 def _tables(told: MapStory, drawn: Sequence[Lane]) -> list[Table]:
-    return [tables.failures(told), tables.results(told.found), tables.work(told, drawn)]
+    return [tables.failures(told), tables.opinions(told), tables.results(told.found), tables.work(told, drawn)]
 
 
 def _facts(record: JobRecord, told: MapStory) -> list[tuple[str, str]]:
@@ -39,7 +39,8 @@ def _panels(told: MapStory) -> dict[str, Any]:
     return {
         "calls_said": _calls_said(told),
         "calls_failed": told.failed,
-        "calls_aside": [(name, _items(items)) for name, items in told.aside.items()],
+        "calls_aside": list(told.aside.items()),
+        "opinions_said": _opinions_said(told),
         "results_said": _results_said(told),
         "picture": f"data:image/png;base64,{b64encode(told.found.picture).decode()}" if told.found.picture else "",
     }
@@ -56,9 +57,27 @@ def _calls_said(told: MapStory) -> str:
     return f"{said}."
 
 
-def _items(items: Sequence[int]) -> str:
-    named = ", ".join(map(str, items))
-    return f"item {named}" if len(items) == 1 else f"items {named}"
+def _opinions_said(told: MapStory) -> list[str]:
+    """Empty where no result was compared."""
+    compared, waits = told.found.compared, len({one.item for one in told.found.waiting})
+    said = []
+    if compared:
+        said.append(f"{plural(compared, 'result')} {_is(compared)} confirmed: at least two peers gave an equal one.")
+    if waits:
+        said.append(
+            f"{plural(waits, 'call')} {'waits' if waits == 1 else 'wait'} for a second opinion: "
+            "a result counts once other peers have found the same."
+        )
+    if told.outvoted:
+        outvoted = len(told.outvoted)
+        said.append(f"{plural(outvoted, 'peer')} {'was' if outvoted == 1 else 'were'} outvoted, and not paid for that.")
+    if told.waited_of and not said:
+        said.append("No result is confirmed yet.")
+    return said
+
+
+def _is(count: int) -> str:
+    return "is" if count == 1 else "are"
 
 
 def _results_said(told: MapStory) -> str:

@@ -1,6 +1,7 @@
-"""The first results of a job, as its page and its report show them: read from results.sqlite, in a thread, as text.
+"""The first results of a job, as its page and its report show them: read from results.sqlite, in a thread, as text; and
+how many were compared, and whose wait for another opinion.
 
-They are what strangers computed: short ones are opened as the client opens them, never unpickled, and cut where they
+Results are what strangers computed: short ones are opened as the client opens them, never unpickled, and cut where they
 are shown; of long ones only their size is read.
 """
 
@@ -19,10 +20,13 @@ import msgspec
 from axonp2p.errors import AxonError
 from axonp2p.kinds.map.call_forms import CallOutcome, open_outcome
 from axonp2p.kinds.map.kept_end import RESULTS
+from axonp2p.kinds.map.reduce_tree import ReduceTree
 from axonp2p.plain_text import bytes_text
 
 MOST_FOUND = 10_000
 """In the CSV; results.sqlite has all."""
+MOST_OPINIONS = 40_000
+"""More cannot wait: see `MOST_AWAITED` and `LARGEST_QUORUM` of the kind."""
 LONGEST_OPENED = 1024
 """Bytes of a result that is opened to show it."""
 LONGEST_SHOWN = 400
@@ -32,8 +36,9 @@ LARGEST_PICTURE = 4 * 2**20
 """Bytes of a picture that is shown."""
 _QUERY = (
     "SELECT item, outcome, peer, length(value), CASE WHEN length(value) <= ? THEN value END"
-    " FROM results ORDER BY item LIMIT ?"
+    " FROM results WHERE item >= ? ORDER BY item LIMIT ?"
 )
+_WAITING = "SELECT item, name FROM opinions ORDER BY item LIMIT ?"
 
 
 @dataclass(frozen=True)
@@ -51,10 +56,22 @@ class FoundResult:
 
 
 @dataclass(frozen=True)
+class WaitingOpinion:
+    """What a peer found of an item counts only if other peers find the same."""
+
+    item: int
+    peer: str
+
+
+@dataclass(frozen=True)
 class ResultsFound:
     """Those that were read."""
 
     results: Sequence[FoundResult] = ()
+    compared: int = 0
+    """How many of all results more than one peer gave."""
+    waiting: Sequence[WaitingOpinion] = ()
+    """In the order of their items."""
     trouble: str = ""
     """Why none could be read."""
     picture: bytes = b""
@@ -77,16 +94,21 @@ def _read_picture(file: Path) -> bytes:
 
 
 def _read_results(file: Path) -> ResultsFound:
-    """The first ones; none where there is no such file yet."""
+    """The first ones, or the one that all are merged to; none where there is no such file yet."""
     if not file.exists():
         return ResultsFound()
     try:
         # Not "ro": a database with a log of writes cannot be read so when nobody has it open.
         with closing(sqlite3.connect(f"file:{quote(str(file))}?mode=rw", uri=True, timeout=5)) as database:
-            rows = database.execute(_QUERY, (LONGEST_OPENED, MOST_FOUND)).fetchall()
+            tree = database.execute("SELECT items, fold FROM tree").fetchone()
+            last = ReduceTree(*tree).calls - 1 if tree else 0
+            merged = database.execute("SELECT item FROM results WHERE item = ?", (last,)).fetchone()
+            rows = database.execute(_QUERY, (LONGEST_OPENED, last if merged else 0, MOST_FOUND)).fetchall()
+            ((compared,),) = database.execute("SELECT count(*) FROM results WHERE agreed > 1")
+            waiting = database.execute(_WAITING, (MOST_OPINIONS,)).fetchall()
     except sqlite3.Error as error:
         return ResultsFound(trouble=f"{file.name} cannot be read: {error}")
-    return ResultsFound([_found(*row) for row in rows])
+    return ResultsFound([_found(*row) for row in rows], compared, [WaitingOpinion(*row) for row in waiting])
 
 
 def _found(item: int, outcome: str, peer: str, size: int, value: bytes | None) -> FoundResult:

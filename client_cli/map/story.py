@@ -33,6 +33,24 @@ class StuckChunk:
 
 
 @dataclass
+class OutvotedPeer:
+    """A peer that found something else than several others, and what became of its other results."""
+
+    others: list[str] = field(default_factory=list)
+    """Those that agreed against it."""
+    calls: int = 0
+    """In so many calls."""
+    first: int = 0
+    """The item of the first of them."""
+    again: int = 0
+    """Results that it alone had given and that count no more."""
+    taken: int = 0
+    """Those that the program had already."""
+    items: list[int] = field(default_factory=list)
+    """The first of either."""
+
+
+@dataclass
 class MapStory(Story):
     """The whole of it, up to now."""
 
@@ -49,8 +67,12 @@ class MapStory(Story):
     errors_of: Counter[str] = field(default_factory=Counter)
     """Those among them that are errors."""
     failures: list[map_events.CallFailed] = field(default_factory=list)
-    aside: dict[str, list[int]] = field(default_factory=dict)
-    """Peers that get no more calls, and the items in which they failed."""
+    aside: dict[str, str] = field(default_factory=dict)
+    """Why peers get no more calls."""
+    waited_of: Counter[str] = field(default_factory=Counter)
+    """Results, by peer, that did not count before other peers had made the same calls."""
+    outvoted: dict[str, OutvotedPeer] = field(default_factory=dict)
+    """By peer."""
     came: int = 0
     """Results of this life of the job."""
     came_from: float = 0.0
@@ -94,17 +116,40 @@ def take(story: MapStory, event: events.Event) -> None:
         case map_events.CallFailed() if len(story.failures) < MOST_FAILURES:
             story.failures.append(event)
         case map_events.PeerSetAside():
-            story.aside[event.peer] = list(event.items)
+            story.aside.setdefault(event.peer, event.reason)  # one that was outvoted may be hired once more
+        case map_events.OpinionAwaited():
+            story.waited_of[event.peer] += event.calls
+            _add_stretch(story, event)
+            _works(story, event.peer)
+        case map_events.PeerOutvoted():
+            one = story.outvoted.setdefault(event.peer, OutvotedPeer(first=event.first))
+            one.others += [name for name in event.others if name not in one.others]
+            one.calls, one.first = one.calls + event.calls, min(one.first, event.first)
+        case map_events.ResultsDoubted():
+            one = story.outvoted.setdefault(event.peer, OutvotedPeer())
+            one.again, one.taken, one.items = one.again + event.again, one.taken + event.taken, list(event.items)
         case map_events.CallsDone():
             story.items, story.results, story.failed = event.items, event.done, event.failed
 
 
-def _chunk_done(story: MapStory, event: map_events.ChunkDone) -> None:
+def _add_stretch(
+    story: MapStory,
+    event: map_events.ChunkDone | map_events.OpinionAwaited,
+    errors: int = 0,
+    *,
+    copied: bool = False,
+) -> float:
+    """Calls on their peer's lane; when they began."""
     began = event.at - max(0.0, event.seconds)
-    copied = any(one.copy == event.chunk for one in story.stuck)
-    chunk = CallStretch(began, event.at, event.first, event.calls, event.errors, copied)
     at_peer = story.chunks.setdefault(event.peer, PeerStretches())
-    at_peer.add(chunk, most_of_each(len(story.peers)))
+    stretch = CallStretch(began, event.at, event.first, event.calls, errors, copied)
+    at_peer.add(stretch, most_of_each(len(story.peers)))
+    return began
+
+
+def _chunk_done(story: MapStory, event: map_events.ChunkDone) -> None:
+    copied = any(one.copy == event.chunk for one in story.stuck)
+    began = _add_stretch(story, event, event.errors, copied=copied)
     story.calls_of[event.peer] += event.calls
     story.errors_of[event.peer] += event.errors
     story.came_from = min(story.came_from or began, began)
@@ -114,7 +159,11 @@ def _chunk_done(story: MapStory, event: map_events.ChunkDone) -> None:
         own = one.peer == event.peer and one.first <= event.first < one.first + one.calls
         if not one.ended and (own or one.copy == event.chunk):
             one.ended = event.at
-    peer = story.peer(event.peer)
+    _works(story, event.peer)
+
+
+def _works(story: MapStory, name: str) -> None:
+    peer = story.peer(name)
     if peer.state == "hired":
         peer.state = "works"
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 
-from axonp2p.plain_text import bytes_text
+from axonp2p.plain_text import bytes_text, plural
+from client_cli.map.lines import calls_text
 from client_cli.map.results_found import ResultsFound
-from client_cli.map.story import MapStory
+from client_cli.map.story import MapStory, OutvotedPeer
 from client_cli.map.stretches import PeerStretches
 from client_cli.report.lanes import Lane
 from client_cli.report.lanes_picture import sums_of
@@ -16,6 +18,8 @@ from client_cli.text.render import credits_text, duration_text
 
 RESULTS_SHOWN = 100
 """The first, on the page; the CSV has more."""
+ITEMS_NAMED = 5
+"""In one cell."""
 
 
 def results(found: ResultsFound) -> Table:
@@ -38,6 +42,44 @@ def failures(story: MapStory) -> Table:
     texts = [[f"{one.item:,}", one.peer, one.kind, one.message] for one in story.failures]
     rows: list[list[Cell]] = [[one.item, one.peer, one.kind, one.message] for one in story.failures]
     return Table("failures", ["Item", "Peer", "Error", "Message"], texts, ["item", "peer", "kind", "message"], rows)
+
+
+def opinions(story: MapStory) -> Table:
+    """A line for each peer whose results had to wait for those of others: how many wait now, and how it was outvoted.
+
+    Those that were outvoted come first.
+    """
+    waits = defaultdict[str, list[int]](list)
+    for opinion in story.found.waiting:
+        waits[opinion.peer].append(opinion.item)
+    names = dict.fromkeys([*story.outvoted, *story.waited_of, *waits])
+    texts, rows = [], list[list[Cell]]()
+    for name in names:
+        waited, items, one = story.waited_of[name], waits.get(name, []), story.outvoted.get(name, OutvotedPeer())
+        outvoted = calls_text(one.first, one.calls) if one.calls else "-"
+        others = ", ".join(one.others)
+        texts.append([name, outvoted, others or "-", _doubted(one), _some(items), f"{waited:,}"])
+        first = one.first if one.calls else None
+        rows.append([name, one.calls, first, others, one.again, one.taken, len(items), waited])
+    heads = ["Peer", "Outvoted in", "By", "Only it had found", "Wait now", "Waited"]
+    columns = ["peer", "outvoted_calls", "first", "outvoted_by", "made_again", "taken", "wait", "waited"]
+    return Table("opinions", heads, texts, columns, rows)
+
+
+def _doubted(one: OutvotedPeer) -> str:
+    said = [f"{plural(one.again, 'result')}, made again"] if one.again else []
+    said += [f"{plural(one.taken, 'result')}, used already"] if one.taken else []
+    return f"{'; '.join(said)} ({items_text(one.items)})" if said else "-"
+
+
+def _some(items: Sequence[int]) -> str:
+    return f"{len(items):,} ({items_text(items)})" if items else "-"
+
+
+def items_text(items: Sequence[int]) -> str:
+    """[3, 5] -> "items 3, 5"; of many, the first."""
+    named = ", ".join(map(str, items[:ITEMS_NAMED]))
+    return f"{'item' if len(items) == 1 else 'items'} {named}{', ...' if len(items) > ITEMS_NAMED else ''}"
 
 
 def work(story: MapStory, lanes: Sequence[Lane]) -> Table:

@@ -4,35 +4,27 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import dataclass
-from pathlib import Path
 
-from axonp2p.errors import JobFailed, Unreachable
-from axonp2p.jobs.bundle import Bundle
-from axonp2p.jobs.kinds import KINDS
+from axonp2p.errors import JobFailed
 from axonp2p.kinds.run.copy_ends import code_text
 from axonp2p.kinds.run.messages import CopyExited, CopyStarted, FromWorkerRun
 from axonp2p.kinds.run.section import RunJob, order_for
 from axonp2p.plain_text import bytes_text, plural
-from axonp2p.sandbox.child import SandboxedWorker, why_no_sandbox
+from axonp2p.sandbox.child import SandboxedWorker
 from axonp2p.sandbox.messages import Control
 from axonp2p.wire.codec import decode
 from axonp2p.wire.frame import HEADER_LIMIT, pack_frame, split_frame
 from client_cli.check_peers import CheckAnswer, JobHere, PeersAsked, common_data, common_facts, in_order
 from client_cli.meanwhile import Meanwhile
 from client_cli.text.render import duration_text
-from client_cli.worker_here import fresh_copy, sandboxed, why_not_here
-
-LOG_SHOWN = 1000
-"""Characters of what it printed."""
+from client_cli.worker_here import LOG_SHOWN, TRY_S, try_in_sandbox
 
 
 def check(job: JobHere) -> CheckAnswer:
     """As `check_peers.TryHere` has it."""
     job.context.say("runs the first copy here, in the sandbox ...")
-    try:
-        trial = try_first_copy(job.spec, job.bundle, job.meanwhile)
-    except (Unreachable, TimeoutError) as error:
-        raise JobFailed("the sandbox ended while the command ran in it", cause=str(error)) from error
+    tried = try_in_sandbox(job.spec, job.bundle, job.meanwhile, lambda worker: _try(worker, job.spec, job.meanwhile))
+    trial = Trial(not_tried=tried) if isinstance(tried, str) else tried
     if trial.code or trial.reason:
         why = trial.reason or code_text(trial.code or 0)
         raise JobFailed(
@@ -77,10 +69,6 @@ def _data(job: JobHere, trial: Trial, asked: PeersAsked) -> dict[str, object]:
     }
 
 
-TRY_S = 20.0
-"""So long the command may run: it is tried, not done."""
-
-
 @dataclass(frozen=True)
 class Trial:
     """What came of it."""
@@ -96,26 +84,16 @@ class Trial:
     """Why it ended, where that was not by itself."""
 
 
-def try_first_copy(spec: RunJob, bundle: Bundle, meanwhile: Meanwhile) -> Trial:
-    """Run it. Raises `JobFailed` where the sandbox itself ends."""
-    if reason := why_not_here(spec) or why_no_sandbox():
-        return Trial(not_tried=reason)
-    meanwhile.begin("copying the bundle into a fresh folder")
-    with fresh_copy(bundle) as folder:
-        return asyncio.run(_try(folder, spec, meanwhile))
-
-
-async def _try(folder: Path, spec: RunJob, meanwhile: Meanwhile) -> Trial:
-    async with sandboxed(folder, spec, KINDS[spec.kind].worker) as worker:
-        await worker.channel.send(Control(), pack_frame(order_for("check", spec.run, 0, 0)))
-        meanwhile.begin(f"copy 0, which is ended after {TRY_S:.0f} s,")
-        try:
-            async with asyncio.timeout(TRY_S):
-                exited = await _exit(worker)
-        except TimeoutError:
-            return Trial(seconds=TRY_S, log=worker.log().decode())
-        await asyncio.sleep(0.1)  # the last of its log is still in the pipe
-        return Trial(code=exited.code, seconds=exited.seconds, log=worker.log().decode(), reason=exited.reason)
+async def _try(worker: SandboxedWorker, spec: RunJob, meanwhile: Meanwhile) -> Trial:
+    await worker.channel.send(Control(), pack_frame(order_for("check", spec.run, 0, 0)))
+    meanwhile.begin(f"copy 0, which is ended after {TRY_S:.0f} s,")
+    try:
+        async with asyncio.timeout(TRY_S):
+            exited = await _exit(worker)
+    except TimeoutError:
+        return Trial(seconds=TRY_S, log=worker.log().decode())
+    await asyncio.sleep(0.1)  # the last of its log is still in the pipe
+    return Trial(code=exited.code, seconds=exited.seconds, log=worker.log().decode(), reason=exited.reason)
 
 
 async def _exit(worker: SandboxedWorker) -> CopyExited:

@@ -11,6 +11,7 @@ from axonp2p.kinds.run.copy_ends import code_text
 from axonp2p.plain_text import bytes_text, plural
 from client_cli.text.kind_text import Shown, started
 from client_cli.text.render import duration_text
+from client_cli.text.result_text import last_line, left_line
 
 MOST_TOLD = 32
 """With more copies, a good end has no line beside a bar."""
@@ -21,13 +22,8 @@ MOST_NAMED = 12
 def stays(event: events.Event) -> str:
     """As `KindLines` has it."""
     match event:
-        case events.PeerLost():
-            others = (
-                f"The {plural(event.left, 'peer')} left continue." if event.left != 1 else "The peer left continues."
-            )
-            return f"{event.peer} left: {event.reason}. {others if event.left else 'No peer is left.'}"
-        case events.PeerHandedBack():
-            return f"{event.peer} is wanted back by its owner: {event.reason}"
+        case events.PeerLost() | events.PeerHandedBack():
+            return left_line(event)
         case run_events.CopyRetried():
             why = f": {event.reason}" if event.reason else ""
             return f"copy {event.index} begins again at {event.peer} (attempt {event.attempt + 1}){why}"
@@ -58,15 +54,7 @@ def stays_without_bar(event: events.Event) -> str:
 
 def end(event: events.Event) -> str:
     """As `KindLines` has it."""
-    match event:
-        case run_events.JobResults():
-            return results_text(event)
-        case events.JobFinished():
-            return f"finished: {plural(event.rounds, 'copy')} done"
-        case events.JobPaused():
-            because = f": {event.reason}" if event.reason else ""
-            return f"paused after {plural(event.round, 'copy')}{because}"
-    return ""
+    return results_text(event) if isinstance(event, run_events.JobResults) else last_line(event, "run")
 
 
 def results_text(event: run_events.JobResults) -> str:

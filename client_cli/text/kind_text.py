@@ -100,14 +100,17 @@ class KindWords:
     """What it does, in a sentence."""
 
 
+Failure = Callable[[JobFinished, Sequence[Event], Command], AxonError | None]
+"""Why a job is no success though it has finished."""
+
+
 @dataclass(frozen=True)
 class KindEnd:
     """What a finished job came to, of its last event and all that was told."""
 
     summary: Callable[[JobFinished, Sequence[Event]], str]
     data: Callable[[JobFinished, Sequence[Event]], dict[str, Any]]
-    failure: Callable[[JobFinished, Sequence[Event], Command], AxonError | None]
-    """Why it is no success though it has finished."""
+    failure: Failure
 
 
 @dataclass(frozen=True)

@@ -10,9 +10,6 @@ from axonp2p.kinds.train.local.trial_messages import TrialFound
 from axonp2p.kinds.train.section import TrainJob
 from axonp2p.ledger.balances import credits_of
 from axonp2p.plain_text import bytes_text, plural
-from axonp2p.training.state_transfer.checkpoint_file import Model
-from axonp2p.training.tuning.costs import ExchangeFacts
-from axonp2p.training.tuning.exchange_tuner import ExchangeChoice, choose
 from client_cli.check_peers import PeersAsked, common_data, common_facts, in_order
 from client_cli.text.render import credits_text, duration_text, flops_text, metric_text
 
@@ -53,19 +50,6 @@ class Checked:
         """An estimate of the work, from the steps that were counted."""
         return round(self.samples * found.flops_per_sample)
 
-    def exchange(self, found: TrialFound) -> ExchangeChoice:
-        """How the peers would exchange at first, if nothing is known of their lines."""
-        members = tuple(range(self.spec.need.peers))
-        facts = ExchangeFacts(
-            values=found.values,
-            parameters=found.coded,
-            exact=found.exact,
-            members=members,
-            steps=self.spec.train.steps,
-            step_s=dict.fromkeys(members, found.step_s),
-        )
-        return choose(self.spec.train, facts)
-
 
 def as_data(checked: Checked) -> dict[str, Any]:
     """The JSON object of `axon check --json`; of a task that was not tried it has no more than all jobs have."""
@@ -89,8 +73,8 @@ def as_data(checked: Checked) -> dict[str, Any]:
         "flops": checked.flops(found),
         "credits": credits_of(checked.flops(found)),
         "step_seconds": found.step_s,
-        "round_bytes": checked.exchange(found).bytes_a_round,
-        "state_bytes": _state_bytes(found),
+        "round_bytes": found.first_exchange(checked.spec).bytes_a_round,
+        "state_bytes": found.state_bytes,
         "frozen_bytes": found.frozen_bytes,
     }
 
@@ -119,7 +103,7 @@ def _found_facts(checked: Checked, found: TrialFound) -> dict[str, str]:
         "work": f"about {flops_text(work)}, {credits_text(credits_of(work))} credits;"
         f" a step took {_step_text(found.step_s)} here",
         "exchange": _exchange_text(checked, found),
-        "state": f"{bytes_text(_state_bytes(found))} to this computer {_how_often(checked.spec.train.checkpoint)}",
+        "state": f"{bytes_text(found.state_bytes)} to this computer {_how_often(checked.spec.train.checkpoint)}",
         "frozen": _frozen_text(found),
         "unchecked": found.unchecked,
         "not loaded": found.not_loaded,
@@ -129,7 +113,7 @@ def _found_facts(checked: Checked, found: TrialFound) -> dict[str, str]:
 def _exchange_text(checked: Checked, found: TrialFound) -> str:
     if checked.spec.need.peers == 1:
         return ""
-    choice = checked.exchange(found)
+    choice = found.first_exchange(checked.spec)
     every = choice.settings.exchange_every
     often = "every step" if every == 1 else f"every {every} steps"
     return (
@@ -147,10 +131,6 @@ def _frozen_text(found: TrialFound) -> str:
 
 def _how_often(checkpoint: int) -> str:
     return "after each round" if checkpoint == 1 else f"after every {checkpoint} rounds"
-
-
-def _state_bytes(found: TrialFound) -> int:
-    return Model(found.coded, found.values).state_bytes
 
 
 def _step_text(seconds: float) -> str:

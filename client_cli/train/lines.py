@@ -6,11 +6,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from axonp2p.client.events import events
+from axonp2p.jobs.output_messages import TASK_FILES
 from axonp2p.kinds.train import check_events
 from axonp2p.kinds.train import events as train_events
 from axonp2p.kinds.train.metrics_file import held_out
 from axonp2p.plain_text import bytes_text, plural
-from axonp2p.training.messages import TASK_FILES
 from client_cli.text.kind_text import Shown, started
 from client_cli.text.render import credits_text, duration_text, metric_text, rate_text
 

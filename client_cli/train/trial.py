@@ -1,32 +1,41 @@
 """A job's task, tried here in the sandbox in which a peer would run it: its first steps, as a peer takes them (a door).
 
 What is tried is `kinds.train.local.trial`, in a process of its own, so that this one never loads torch.
+
+Where no sandbox can be had it is a plain process, with its own folder for temporary files and no more.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
-from contextlib import AbstractAsyncContextManager
+import os
+import shutil
+import signal
+import socket
+import sys
+import tempfile
+from collections.abc import AsyncIterator, Callable
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
 from importlib.util import find_spec
 from pathlib import Path
 
-from axonp2p.errors import JobFailed, LimitReached, PeerMisbehaved, TaskMistake, Unreachable
+from axonp2p.errors import JobFailed, LimitReached, PeerMisbehaved, Unreachable
 from axonp2p.jobs.bundle import Bundle
-from axonp2p.jobs.task_fixes import task_fix
-from axonp2p.kinds.train.local.trial_messages import FromTrial, TrialDoing, TrialFound
+from axonp2p.kinds.train.local.trial_messages import FromTrial, TrialDoing, TrialFound, mistake_of
 from axonp2p.kinds.train.section import TrainJob
 from axonp2p.missing_modules import not_installed
+from axonp2p.sandbox.channel import WorkerChannel
 from axonp2p.sandbox.child import SandboxedWorker, WorkerEnd, why_no_sandbox
+from axonp2p.sandbox.limits import Limits
+from axonp2p.sandbox.log import harmless
 from axonp2p.sandbox.messages import Control
-from axonp2p.training.messages import TaskFailed
 from axonp2p.wire.codec import decode
 from axonp2p.wire.frame import HEADER_LIMIT, split_frame
 from client_cli.child_errors import last_lines
+from client_cli.interrupts import die_with_parent
 from client_cli.meanwhile import Meanwhile
 from client_cli.train.check_text import TaskTrial
-from client_cli.train.plain_worker import PlainWorker, plain
-from client_cli.worker_here import fresh_copy, limits_of, sandboxed, why_not_here
+from client_cli.worker_here import begin, fresh_copy, limits_of, sandboxed, why_not_here
 
 PROGRAM = "axonp2p.kinds.train.local.trial_worker"
 ENDING_S = 10.0
@@ -68,10 +77,10 @@ async def _try(
                     said: FromTrial = decode(split_frame(payload).header, FromTrial, HEADER_LIMIT)
                     if isinstance(said, TrialDoing):
                         meanwhile.begin(said.what)
-                    elif isinstance(said, TaskFailed):
-                        raise mistake_of(said)
-                    else:
+                    elif isinstance(said, TrialFound):
                         return said
+                    else:
+                        raise mistake_of(said)
         except PeerMisbehaved as error:
             raise JobFailed("the task wrote into its worker's channel", cause=error.message) from error
         except Unreachable as error:
@@ -80,11 +89,6 @@ async def _try(
                     raise why_ended(await worker.wait()) from error
             except TimeoutError:
                 raise JobFailed("the task closed its worker's channel", fix="look for os.close()") from error
-
-
-def mistake_of(said: TaskFailed) -> TaskMistake:
-    """The error for a mistake of the task."""
-    return TaskMistake(f"the task made a mistake in {said.doing}", cause=said.traceback, fix=task_fix(said.traceback))
 
 
 def why_ended(end: WorkerEnd) -> JobFailed:
@@ -97,3 +101,60 @@ def why_ended(end: WorkerEnd) -> JobFailed:
         return LimitReached(f"the task {end.reason}", cause=last_lines(end.log_tail), fix=fix)
     fix = "look for exit() in the task, and for libraries that end the process"
     return JobFailed(f"the task's process {end.reason}, without an answer", cause=last_lines(end.log_tail), fix=fix)
+
+
+MOST_LOG = 64 * 1024
+
+
+class PlainWorker:
+    """Of what a `SandboxedWorker` has: what a trial needs of it."""
+
+    def __init__(self, process: asyncio.subprocess.Process, channel: WorkerChannel, log: Path) -> None:
+        self.channel = channel
+        self._process = process
+        self._log = log
+
+    def log(self) -> bytes:
+        """The end of what it printed."""
+        with self._log.open("rb") as file:
+            file.seek(max(0, self._log.stat().st_size - MOST_LOG))
+            return harmless(file.read(MOST_LOG)).encode()
+
+    async def wait(self) -> WorkerEnd:
+        """As a `SandboxedWorker`'s."""
+        code = await self._process.wait()
+        how = f"ended with exit code {code}" if code >= 0 else f"was ended by {signal.Signals(-code).name}"
+        return WorkerEnd(how, "", self.log().decode())
+
+
+@asynccontextmanager
+async def plain(folder: Path, limits: Limits, program: str) -> AsyncIterator[PlainWorker]:
+    """`program` with the bundle in `folder`; ended afterwards with all that it started. Raises `JobFailed`."""
+    ours, theirs = socket.socketpair()
+    scratch = Path(tempfile.mkdtemp(prefix="axon-check-"))
+    process: asyncio.subprocess.Process | None = None
+    channel = WorkerChannel(ours)
+    try:
+        with theirs, (scratch / "log").open("wb") as log:
+            (scratch / "tmp").mkdir()
+            process = await asyncio.create_subprocess_exec(
+                *(sys.executable, "-P", "-m", program, str(theirs.fileno()), str(folder)),
+                stdin=asyncio.subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                # As in the sandbox, which has no compiler: what a task compiles runs as it is.
+                env={**os.environ, "TMPDIR": str(scratch / "tmp"), "TORCH_COMPILE_DISABLE": "1"},
+                pass_fds=[theirs.fileno()],
+                start_new_session=True,
+                preexec_fn=die_with_parent,
+            )
+        worker = PlainWorker(process, channel, scratch / "log")
+        await begin(worker, limits)
+        yield worker
+    finally:
+        if process is not None:
+            with suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+            await process.wait()
+        channel.close()
+        shutil.rmtree(scratch)

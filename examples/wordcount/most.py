@@ -1,13 +1,7 @@
-"""The most frequent words of Python's library: python most.py, with a swarm at hand. It submits the job of this folder.
-
-The counts of all items are merged here.
-"""
+"""The most frequent words of Python's library: python most.py, with a swarm at hand. It submits this folder's job."""
 
 import argparse
-import functools
 import pathlib
-
-from task import merge
 
 import axonp2p
 
@@ -24,7 +18,7 @@ def main():
         job = swarm.submit(HERE, peers=told.peers)
         print("page", job.page, flush=True)
         job.wait()
-        counts = functools.reduce(merge, job.fetch())
+        counts = job.fetch()
     for word in sorted(counts, key=counts.get, reverse=True)[: told.words]:
         print(f"{counts[word]:8,}  {word}")
 

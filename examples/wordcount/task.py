@@ -22,7 +22,7 @@ def count(item):
 
 
 def merge(one, other):
-    """The counts of two as one; in which order they are merged is the same."""
+    """The counts of two as one: peers call this with results until one is left."""
     return dict(collections.Counter(one) + collections.Counter(other))
 
 

@@ -14,8 +14,7 @@ from axonp2p.table.records import LONGEST_LIFE_S, Announced
 from axonp2p.table.tracker_lines import TrackerLines
 from axonp2p.transport.http.http_caller import HttpCaller
 from axonp2p.transport.messages import CLOCK_TOLERANCE_S
-from peer_daemon.announcing.announce_pace import EVERY_S, ChangeLimit, again_in, ping_in
-from peer_daemon.announcing.announce_rota import Rota
+from peer_daemon.announcing.announce_rota import EVERY_S, ChangeLimit, Rota, again_in, ping_in
 from peer_daemon.announcing.row_sender import Given, RowSender
 from peer_daemon.announcing.row_writer import RowWriter, Written
 
@@ -60,11 +59,13 @@ class Announcer:
         self._said = False
         self._changes = ChangeLimit()
         self._woken = asyncio.Event()
+        self._told = asyncio.Event()
 
-    def changed(self) -> None:
-        """The row says something new: announced at once."""
+    def changed(self) -> asyncio.Event:
+        """The row says something new: announced at once. The event is set when the trackers were told, or are away."""
         self._news = True
         self._woken.set()
+        return self._told
 
     def others_say(self) -> None:
         """Others say something new of this peer: announced at once, if that does not happen too often."""
@@ -89,10 +90,12 @@ class Announcer:
         while True:
             self._woken.clear()
             news, self._news = self._news, False
+            told, self._told = self._told, asyncio.Event()
             news |= self._said and self._changes.take(self._clock.now())
             if news:
                 self._rota.changed()
             await self._round(news)
+            told.set()
             await self._look_whether_they_live()
             now = self._clock.now()
             written = self._rows.newest.at if self._rows.newest else now

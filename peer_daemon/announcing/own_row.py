@@ -1,11 +1,18 @@
-"""What this peer says of itself, and where it may be reached (pure)."""
+"""What this peer says of itself, and where it may be reached: at which IP addresses others see it (pure).
+
+What stands in the row is dialled by everybody who wants this peer, so no stranger decides it alone. A trusted tracker's
+word counts, and that of a learnt one when the address is one of this machine's own. Of other addresses two learnt
+trackers of different networks must say the same, and they count only while no trusted one says anything.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass
 
 import msgspec
 
+from axonp2p.errors import SettingsError
 from axonp2p.identity.peer_id import PeerId, public_key_of
 from axonp2p.table.dht.records.compact import (
     CARRIES,
@@ -18,11 +25,11 @@ from axonp2p.table.dht.records.compact import (
 )
 from axonp2p.table.dht.records.index_keys import environment_tags
 from axonp2p.table.records import Row
+from axonp2p.table.tracker_standing import network_of
 from axonp2p.transport.address import join_host_port, plain_address, split_host_port
 from axonp2p.transport.dial_policy import is_address
 from axonp2p.transport.messages import MOST_RELAYS
 from axonp2p.wire.schema import IN_ROWS, SCHEMAS
-from peer_daemon.announcing.seen_addresses import SeenAddresses
 from peer_daemon.lending.lending import Lending
 from peer_daemon.lending.offer import fit
 
@@ -86,7 +93,7 @@ class OwnRow:
         """That tracker saw an announce come from this IP. True when the row says something else now.
 
         It counts only when the peer listens everywhere: who listens on one address is reached there.
-        `seen_addresses` says whose word counts.
+        `SeenAddresses` says whose word counts.
         """
         before = self.addresses
         if host := _plain(address):
@@ -169,3 +176,53 @@ def lasting_row(peer: PeerId, name: str, certificate: bytes, *, issues_tokens: b
 def _plain(address: str) -> str:
     """An IP address in its usual spelling; empty when it is none."""
     return plain_address(address) if is_address(address) else ""
+
+
+MOST_TRACKERS_HEARD = 64
+AGREEING = 2
+
+
+@dataclass(frozen=True)
+class _Word:
+    host: str
+    counts: bool
+    """Whether it needs nobody else's."""
+
+
+class SeenAddresses:
+    """What trackers say, by their addresses."""
+
+    def __init__(self) -> None:
+        self._words: dict[str, _Word] = {}
+
+    def heard(self, tracker: str, host: str, *, trusted: bool, own_hosts: Collection[str] = ()) -> None:
+        """That tracker saw this peer at the IP address `host`; `own_hosts` are those of the machine's interfaces."""
+        self._words[tracker] = _Word(host, trusted or host in own_hosts)
+        if len(self._words) > MOST_TRACKERS_HEARD:
+            del self._words[next(iter(self._words))]
+
+    def forget(self, tracker: str) -> None:
+        """Its word counts no more."""
+        self._words.pop(tracker, None)
+
+    def says_something_without(self, tracker: str) -> bool:
+        """Whether another tracker has a word on it."""
+        return bool(set(self._words) - {tracker})
+
+    @property
+    def hosts(self) -> list[str]:
+        """Those that go into the row."""
+        sure = [word.host for word in self._words.values() if word.counts]
+        if sure:
+            return list(dict.fromkeys(sure))
+        voices: dict[str, set[str]] = {}
+        for tracker, word in self._words.items():
+            voices.setdefault(word.host, set()).add(_network(tracker))
+        return [host for host, networks in voices.items() if len(networks) >= AGREEING]
+
+
+def _network(tracker: str) -> str:
+    try:
+        return network_of(tracker)
+    except SettingsError:
+        return ""

@@ -28,7 +28,7 @@ from axonp2p.logs import get_logger
 from axonp2p.transport.mesh.mesh import Mesh
 from axonp2p.wire.codec import Message
 from peer_daemon.bundles.member_sender import TELL_EVERY_S, MemberSender
-from peer_daemon.links.client_line import ClientLine
+from peer_daemon.links.client_sender import ClientLine
 
 log = get_logger(__name__)
 

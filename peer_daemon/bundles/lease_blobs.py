@@ -33,7 +33,7 @@ from peer_daemon.bundles.blob_side import BlobSide
 from peer_daemon.bundles.blob_writer import BlobWriter
 from peer_daemon.bundles.bundle_writer import BundleWriter
 from peer_daemon.bundles.kept_bundles import KeptBundles
-from peer_daemon.links.client_line import ClientLine
+from peer_daemon.links.client_sender import ClientLine
 
 log = get_logger(__name__)
 

@@ -7,7 +7,7 @@ import ipaddress
 from collections.abc import Callable
 
 from axonp2p.identity.peer_id import PeerId
-from axonp2p.table.dht.lan import Lan, LanPeer, own_hosts
+from axonp2p.table.dht.lan import LanPeer, own_hosts
 
 _WILDCARDS = ("0.0.0.0", "::", "")  # noqa: S104 (compared with, not bound to)
 
@@ -17,6 +17,9 @@ class LanSide:
 
     def __init__(self, peer: PeerId, name: str, host: str, heard: Callable[[LanPeer], None]) -> None:
         """`host` is where the peer listens."""
+        # Not loaded by a peer that is on no local network, and has no `LanSide`: zeroconf takes 4 MB.
+        from axonp2p.table.dht.mdns import Lan
+
         self.port = 0
         """Its TCP port, set before `run`."""
         self.dht = 0

@@ -87,12 +87,12 @@ class Presence:
         self._written_ready = b""
         self._configured = any(not health.is_learnt(address) for address in health.addresses)
 
-    def slots_changed(self) -> None:
-        """A lease began or ended."""
+    def slots_changed(self) -> asyncio.Event:
+        """A lease began or ended. The event is set when the trackers know."""
         self._rows.own.free = self._leases.free(self._clock.now())
         self._rows.own.gpus = self._leases.gpus_told(self._clock.now())
-        self.parts.announcer.changed()
         self.parts.courier.nudge()
+        return self.parts.announcer.changed()
 
     def written(self, written: Written) -> None:
         """There is a new row."""

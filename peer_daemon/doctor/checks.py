@@ -14,7 +14,7 @@ from axonp2p.sandbox.walls.diagnosis import FIXED_BY
 from axonp2p.transport.clock_check import clock_checks
 from peer_daemon.doctor.facts import ContainFacts, MachineFacts, PeerFacts, PortFacts, TrackerFacts
 from peer_daemon.gpus.gpu_lending import checks_of_gpus
-from peer_daemon.lending.lent_kinds import allowed_kinds, why_not_held
+from peer_daemon.lending.offer import allowed_kinds, why_not_held
 from peer_daemon.page.words import mebibytes
 
 LITTLE_MEMORY_MB = 2048

@@ -5,18 +5,17 @@ from __future__ import annotations
 import asyncio
 import dataclasses
 import os
-import platform
 import socket
 import subprocess
 import sys
 from collections.abc import Iterable
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 import axonp2p
 from axonp2p.clock import Clock
 from axonp2p.errors import AxonError, KeyFileUnsafe, NoDaemon, SandboxMissing, SettingsError
 from axonp2p.identity.key_file import load_or_create_key
+from axonp2p.missing_modules import installed_versions
 from axonp2p.sandbox.attacks.run import try_the_wall
 from axonp2p.sandbox.child import why_no_sandbox
 from axonp2p.sandbox.gpu_access import GpuAccess
@@ -47,7 +46,6 @@ from peer_daemon.lending.hardware import look as look_at_machine
 from peer_daemon.lending.lend_settings import limits_to_lend, priority_of
 from peer_daemon.lending.lent_gpus import gpus_to_lend
 
-LIBRARIES = ("torch", "numpy", "safetensors", "aiohttp", "kademlia")
 TRACKER_WITHIN_S = 8.0
 
 
@@ -81,12 +79,6 @@ def _settings(home: Path) -> tuple[PeerSettings, Trouble]:
 
 
 def _machine(home: Path, settings: PeerSettings, trouble: Trouble) -> MachineFacts:
-    versions = {"python": platform.python_version(), "axon": axonp2p.__version__}
-    for name in LIBRARIES:
-        try:
-            versions[name] = version(name)
-        except PackageNotFoundError:
-            versions[name] = ""
     key = Trouble()
     if (home / "peer.key").exists():
         try:
@@ -96,7 +88,7 @@ def _machine(home: Path, settings: PeerSettings, trouble: Trouble) -> MachineFac
     seen = look_at_machine(home)
     return MachineFacts(
         home=str(home),
-        versions=versions,
+        versions=installed_versions(axonp2p.__version__),
         key=key,
         settings=trouble,
         disk_free_mb=seen.disk_mb,
@@ -133,7 +125,7 @@ async def _contain(priority: Priority, gpu: GpuAccess | None) -> ContainFacts:
         landlock=landlock.version(),
         priority=priority,
         no_idle=await asyncio.to_thread(_why_not, priority),
-        attempts=[] if no_sandbox else await try_the_wall(gpu),
+        attempts=[] if no_sandbox else await try_the_wall(gpu, priority),
     )
 
 

@@ -92,7 +92,7 @@ class Confirmed:
     entry: bytes
     """As it stands in the trackers' logs."""
     tracker: PeerId
-    """Whose log; empty for one of before this was written down."""
+    """Whose log."""
 
 
 def check_receipt(receipt: Receipt, lease: LentSlot, last: int) -> None:
@@ -133,8 +133,6 @@ class ReceiptsBook:
         with self._database:
             for table in _TABLES:
                 self._database.execute(table)
-            if "tracker" not in {row["name"] for row in self._database.execute("PRAGMA table_info(receipts)")}:
-                self._database.execute("ALTER TABLE receipts ADD COLUMN tracker TEXT NOT NULL DEFAULT ''")
         self._add_up()
 
     def sign(self, envelope: bytes, lease: LentSlot) -> bytes:

@@ -15,7 +15,7 @@ from axonp2p.errors import AxonError
 from axonp2p.identity.peer_id import PeerId
 from axonp2p.ledger.ledger_client import hand_in
 from axonp2p.ledger.log_client import history
-from axonp2p.ledger.receipt_batch import receipt_batch_of
+from axonp2p.ledger.receipt import receipt_batch_of
 from axonp2p.logs import get_logger
 from axonp2p.supervision import one_look
 from axonp2p.table.tracker_lines import TrackerLines

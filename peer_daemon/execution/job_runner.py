@@ -44,8 +44,7 @@ from peer_daemon.execution.suspension import Suspension
 from peer_daemon.execution.worker_credit import CLIENT, WorkerCredit
 from peer_daemon.execution.worker_side import WorkerSide
 from peer_daemon.lending.leases import LentSlot
-from peer_daemon.links.client_line import ClientLine
-from peer_daemon.links.client_sender import ClientSender
+from peer_daemon.links.client_sender import ClientLine, ClientSender
 from peer_daemon.wheels.unpacking import UnpackingFor
 
 log = get_logger(__name__)

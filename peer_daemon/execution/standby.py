@@ -21,6 +21,7 @@ from axonp2p.errors import AxonError
 from axonp2p.logs import get_logger
 from axonp2p.sandbox.child import Usage, WorkerEnd, start_worker
 from axonp2p.sandbox.limits import Limits
+from axonp2p.supervision import cancel_and_wait
 from peer_daemon.execution.lease_context import RunningWorker
 
 log = get_logger(__name__)
@@ -52,6 +53,8 @@ class _Standby:
     folder: Path
     limits: Limits
     end: asyncio.Task[WorkerEnd]
+    stands: asyncio.Task[bool]
+    """Whether its sandbox is whole; until then its folders keep their names."""
 
     def move(self, job_folder: Path, blobs: Path) -> None:
         """What it sees are these two folders from now on. Raises `OSError`."""
@@ -61,7 +64,8 @@ class _Standby:
 
     def fits(self, limits: Limits) -> bool:
         """Whether a lease with these limits can have it."""
-        return not self.end.done() and replace(limits, memory_mb=self.limits.memory_mb) == self.limits
+        stands = self.stands.done() and self.stands.result() and not self.end.done()
+        return stands and replace(limits, memory_mb=self.limits.memory_mb) == self.limits
 
 
 class StandbyWorkers:
@@ -161,9 +165,8 @@ class StandbyWorkers:
             await asyncio.to_thread(shutil.rmtree, folder, ignore_errors=True)
             return
         log.debug("a worker stands by", cores=limits.cores, memory_mb=limits.memory_mb)
-        self._standby = _Standby(worker, folder, limits, asyncio.create_task(worker.wait()))
-        with suppress(AxonError):  # it has ended; the next look says so
-            await worker.stand_by()
+        end, stands = asyncio.create_task(worker.wait()), asyncio.create_task(_stands(worker))
+        self._standby = _Standby(worker, folder, limits, end, stands)
 
     def _put_off(self) -> None:
         self._not_before = self._clock.monotonic() + RETRY_S
@@ -174,10 +177,18 @@ class StandbyWorkers:
             await self._end(standby)
 
     async def _end(self, standby: _Standby) -> None:
+        await cancel_and_wait(standby.stands)
         self._ended_cpu_s += standby.worker.usage().cpu_seconds
         await standby.worker.kill()
         await standby.end
         await asyncio.to_thread(shutil.rmtree, standby.folder, ignore_errors=True)
+
+
+async def _stands(worker: StandingWorker) -> bool:
+    with suppress(AxonError):  # it has ended; the next look says so
+        await worker.stand_by()
+        return True
+    return False
 
 
 def _make(folder: Path) -> None:

@@ -9,7 +9,7 @@ from typing import Protocol
 
 from axonp2p.jobs.messages import WorkerPaused, WorkerResumed
 from axonp2p.supervision import cancel_and_wait
-from peer_daemon.links.client_line import ClientLine
+from peer_daemon.links.client_sender import ClientLine
 
 
 class Stoppable(Protocol):

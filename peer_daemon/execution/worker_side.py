@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable
 
 from axonp2p.errors import MalformedMessage, Refused, Unreachable
 from axonp2p.jobs.messages import FromWorker, WorkerStarted
-from axonp2p.sandbox.messages import Control, Started, ToMember
+from axonp2p.sandbox.messages import Control, StandsBy, Started, ToMember
 from axonp2p.transport.flow.in_time import in_time
 from axonp2p.transport.flow.rate_limit import RateLimit
 from axonp2p.transport.mesh.mesh import Mesh
@@ -60,6 +60,8 @@ class WorkerSide:
                     await self._client.word(WorkerStarted(seconds=round(time.monotonic() - worker.started, 3)))
                 case Started():
                     raise MalformedMessage("the worker started twice")
+                case StandsBy():
+                    raise MalformedMessage("the worker stands by, and has a lease")
 
     async def _to_member(self, rank: int, payload: memoryview) -> None:
         try:

@@ -10,10 +10,8 @@ from __future__ import annotations
 
 from datetime import datetime
 
-from peer_daemon.idle.busy import RESUME_BELOW, OtherPrograms
-from peer_daemon.idle.decision import Act, Decision, Why
+from peer_daemon.idle.decision import RESUME_BELOW, Act, Decision, OtherPrograms, Readings, Why
 from peer_daemon.idle.idle_settings import IdleSettings
-from peer_daemon.idle.readings import Readings
 from peer_daemon.idle.reasons import Reason, reasons, set_of
 
 FIRST_QUIET_S = 10.0

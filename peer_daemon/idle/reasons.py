@@ -10,11 +10,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime
 
-from peer_daemon.idle.busy import RESUME_BELOW
-from peer_daemon.idle.decision import Why
+from peer_daemon.idle.decision import RESUME_BELOW, Readings, Why
 from peer_daemon.idle.hours import when
 from peer_daemon.idle.idle_settings import IdleSettings, UseRules
-from peer_daemon.idle.readings import Readings
 
 _MUCH_PRESSURE = 20.0
 _RESUME_PRESSURE = 10.0

@@ -13,13 +13,12 @@ from pathlib import Path
 
 from axonp2p.clock import Clock, SystemClock
 from axonp2p.plain_text import mebibytes_text
-from peer_daemon.idle.cpu import OthersCpu
+from peer_daemon.idle.decision import Readings
 from peer_daemon.idle.desktop import Desktop, DesktopNews
 from peer_daemon.idle.idle_settings import IdleSettings
 from peer_daemon.idle.network import OthersTraffic
 from peer_daemon.idle.power import Heat, Power
-from peer_daemon.idle.programs import Programs, named
-from peer_daemon.idle.readings import Readings
+from peer_daemon.idle.programs import OthersCpu, Programs, named
 from peer_daemon.idle.terminals import Terminals
 
 _SLOW_EVERY_S = 0.5

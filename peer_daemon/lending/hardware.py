@@ -9,6 +9,7 @@ import platform
 import shutil
 import sys
 from collections.abc import Iterator
+from email.parser import HeaderParser
 from pathlib import Path
 
 import msgspec
@@ -63,7 +64,7 @@ def look(home: Path) -> MeasuredMachine:
         disk_mb=shutil.disk_usage(home).free // _MIB,
         gflops=0,
         python=platform.python_version(),
-        packages=packages_worth_naming(_distributions()),
+        packages=packages_worth_naming(distributions()),
         gpus=see_gpus(),
         landlock=landlock.version(),
         platform=str(own_platform() or ""),
@@ -144,8 +145,12 @@ def processor_model() -> str:
     return platform.processor() or platform.machine()
 
 
-def _distributions() -> Iterator[Distribution]:
+def distributions() -> Iterator[Distribution]:
+    """What is installed here, first on the path first."""
     for one in importlib.metadata.distributions():
-        name = one.metadata["Name"]
-        if name:
-            yield Distribution(name, one.version, tuple(one.requires or ()))
+        # Each attribute of `one` would read the file again, and parse the project's description at its end.
+        text = one.read_text("METADATA")
+        head = HeaderParser().parsestr(text) if text else one.metadata  # None where its form is an older one
+        requires = head.get_all("Requires-Dist") if text else one.requires
+        if head["Name"]:
+            yield Distribution(head["Name"], head["Version"], tuple(requires or ()))

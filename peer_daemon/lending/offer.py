@@ -1,4 +1,4 @@
-"""What this volunteer lends: their machine, cut down by their settings (pure)."""
+"""What this volunteer lends: their machine, cut down by their settings, to kinds of job that its wall holds (pure)."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from packaging.requirements import InvalidRequirement, Requirement
 
 from axonp2p.errors import SettingsError
 from axonp2p.identity.peer_id import PeerId
+from axonp2p.jobs.kinds import KINDS, JobKind
 from axonp2p.peers.capability import Capability, as_map
 from axonp2p.plain_text import mebibytes_text
 from axonp2p.table.records import Row
 from axonp2p.wire.codec import encode
 from peer_daemon.gpus.seen_gpus import SeenGpus
 from peer_daemon.lending.lent_gpus import GpuAssignment, LentGpu, gpus_to_lend
-from peer_daemon.lending.lent_kinds import check_kinds, lent_kinds
 
 MOST_PACKAGES = 24
 MOST_REFUSES = 120
@@ -238,3 +238,31 @@ def _required(requirements: Iterable[str], extra: str = "") -> Iterable[str]:
 
 def _normal(name: str) -> str:
     return re.sub(r"[-_.]+", "-", name).lower()
+
+
+def check_kinds(names: Iterable[str]) -> None:
+    """Raise `SettingsError` for a word that is no kind of job."""
+    if unknown := [name for name in names if name not in KINDS]:
+        raise SettingsError(
+            f"kinds names {', '.join(map(repr, unknown))}",
+            cause=f"the kinds of job that this version of Axon knows are: {', '.join(KINDS)}",
+            fix=f"kinds = {list(KINDS)}".replace("'", '"') + "   (an empty list allows all)",
+        )
+
+
+def allowed_kinds(names: Iterable[str]) -> list[JobKind]:
+    """Those that the owner's settings allow; no name allows all. Each name was checked."""
+    chosen = set(names)
+    return [kind for kind in KINDS.values() if kind.name in chosen or not chosen]
+
+
+def why_not_held(kind: JobKind, landlock: int) -> str:
+    """Why the wall of a machine with this version of Landlock cannot hold such a job; empty where it can."""
+    if landlock or not kind.executes:
+        return ""
+    return "this kernel has no Landlock, which alone keeps a job from executing what it wrote itself"
+
+
+def lent_kinds(names: Iterable[str], landlock: int) -> list[str]:
+    """The names for the row."""
+    return [kind.name for kind in allowed_kinds(names) if not why_not_held(kind, landlock)]

@@ -5,9 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from peer_daemon.control.status import State
-from peer_daemon.idle.decision import Act, Decision, Why
+from peer_daemon.idle.decision import Act, Decision, Readings, Why
 from peer_daemon.idle.idle_settings import IdleSettings
-from peer_daemon.idle.readings import Readings
 
 NOTHING_WANTED = "no job wants this machine now"
 

@@ -17,9 +17,8 @@ from axonp2p.supervision import alone
 from peer_daemon.execution.running_leases import RunningLeases
 from peer_daemon.execution.standby import StandbyWorkers
 from peer_daemon.history.book import HistoryBook
-from peer_daemon.idle.decision import Act, Why
+from peer_daemon.idle.decision import Act, Readings, Why
 from peer_daemon.idle.policy import IdlePolicy
-from peer_daemon.idle.readings import Readings
 from peer_daemon.idle.sensors import Sensors
 from peer_daemon.lending.lending import Lending
 from peer_daemon.owner.effective_state import EffectiveState, StandingOrders, effective_state_of, may_stand_by

@@ -25,7 +25,7 @@ from peer_daemon.earnings.earnings import Earnings
 from peer_daemon.execution.job_runner import JobRunner
 from peer_daemon.gpus.gpu_lending import checks_of_gpus
 from peer_daemon.gpus.seen_gpus import SeenGpus
-from peer_daemon.idle.readings import Readings
+from peer_daemon.idle.decision import Readings
 from peer_daemon.lending.offer import MeasuredMachine
 from peer_daemon.owner.idle_supervisor import IdleSupervisor, Supervised
 from peer_daemon.owner.limits_file import change_limits

@@ -10,7 +10,8 @@ from pathlib import Path
 from axonp2p.clock import Clock
 from axonp2p.errors import AxonError, TrackerUnreachable
 from axonp2p.plain_text import mebibytes_text
-from axonp2p.table.dht.lan import Lan, LanPeer
+from axonp2p.table.dht.lan import LanPeer
+from axonp2p.table.dht.mdns import Lan
 from axonp2p.table.health import ask_health
 from axonp2p.table.tracker_client import line_to
 from axonp2p.transport.address import PinnedAddress

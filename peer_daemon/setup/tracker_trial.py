@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from axonp2p.errors import AxonError, VersionMismatch
-from axonp2p.identity.fingerprint import fingerprint_text
+from axonp2p.identity.certificate_bytes import fingerprint_text
 from axonp2p.plain_text import plural
 from axonp2p.table.health import Health
 from axonp2p.transport.address import PinnedAddress

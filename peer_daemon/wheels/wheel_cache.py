@@ -26,9 +26,8 @@ from axonp2p.logs import get_logger
 from axonp2p.plain_text import bytes_text
 from axonp2p.settings import PeerSettings
 from axonp2p.wheels.bundled import MOST_UNPACKED_BYTES, UNPACKED, BundledWheel
-from peer_daemon.wheels.kept_wheels import KeptWheels
 from peer_daemon.wheels.unpacking import UnpackingFor, unpack_wheel
-from peer_daemon.wheels.wheel_policy import LIST_FILE, LIST_LIMIT, WheelPolicy, read_list
+from peer_daemon.wheels.wheel_policy import LIST_FILE, LIST_LIMIT, KeptWheels, WheelPolicy, read_list
 
 log = get_logger(__name__)
 

@@ -17,8 +17,10 @@ from tests.lab.bench.departures import changes
 from tests.lab.bench.floor import Floor, measure
 from tests.lab.bench.jobs import write_exchange, write_text
 from tests.lab.bench.kept import Kept
+from tests.lab.bench.member import Member
 from tests.lab.bench.ours import curve_of
-from tests.lab.bench.settings import Lines, Trial
+from tests.lab.bench.samples import write_orders
+from tests.lab.bench.settings import Lines, Part, Trial
 from tests.lab.bench.show_dense import Case, as_text, common_intervals, said_moments
 from tests.lab.bench.show_training import aims, rows
 from tests.lab.bench.task_file import load_task
@@ -178,6 +180,38 @@ def test_over_several_seeds_each_is_compared_with_its_own_reference() -> None:
     assert ours["losses_over_reference"] == [1.1, 1.2]
     line = show_training.as_text(found, Trial()).splitlines()[-1]
     assert " ".join(line.split()).startswith("Axon, auto 1.700 (1.200 to 2.200) +15.0% (+10.0% to +20.0%) 100.0 1.0x")
+
+
+def test_losses_by_muon_are_compared_with_dense_training_by_muon() -> None:
+    losses = {"DDP, loopback": 2.0, "DDP": 2.0, "DDP, Muon": 1.5, "Axon, line": 2.04, "Axon, line, Muon": 1.6}
+    curves = [Curve(name, 4, [Point(480, 100.0, 1e6, loss)], 480, 1.0, 1.0) for name, loss in losses.items()]
+    found = {row["name"]: row for row in rows([curves])}
+    assert found["Axon, line"]["losses_over_reference"] == [pytest.approx(1.02)]
+    assert found["DDP, Muon"]["losses_over_reference"] == [1.0]
+    assert found["Axon, line, Muon"]["losses_over_reference"] == [pytest.approx(1.6 / 1.5)]
+    assert found["Axon, line, Muon"]["note"] == "its loss is compared with that of DDP, Muon"
+    assert [aim["met"] for aim in aims([curves], Trial())] == [True, True, False, True]
+    without = [curve for curve in curves if curve.name != "DDP, Muon"]
+    assert len(aims([without], Trial())) == 2
+    assert rows([without])[-1]["note"] == "its loss is compared with that of DDP, loopback"
+
+
+def test_a_member_of_a_baseline_takes_steps_by_all_optimisers_of_the_task(tmp_path: Path) -> None:
+    trial = Trial(members=1, rounds=1, steps=1, batch=2, context=32, windows=1, muon=True)
+    task = write_text(tmp_path / "job", trial) / "task.py"
+    write_orders(task, trial, tmp_path)
+    member = Member(Part(str(task), 1, 1, 0, trial.batch, 0, "lo", ["127.0.0.1"], str(tmp_path)), 0)
+    before = [one.detach().clone() for one in member.model.parameters()]
+    member.gradients(member.model, 0)
+    member.take_step()
+    assert [type(one).__name__ for one in member.optimizers] == ["Muon", "AdamW"]
+    assert not any(one.equal(was) for one, was in zip(member.model.parameters(), before, strict=True))
+
+
+def test_without_muon_all_take_the_steps_of_adamw(tmp_path: Path) -> None:
+    text = (write_text(tmp_path / "job", Trial()) / "task.py").read_text()
+    assert "axonp2p" not in text
+    assert "torch.optim.AdamW" in text
 
 
 def test_a_reference_that_has_hardly_learnt_is_no_evidence() -> None:

@@ -12,8 +12,7 @@ from axonp2p.tensors.coding import BYTES_A_VALUE, EXACT, Coding
 from axonp2p.tensors.dense import dense_bytes
 from axonp2p.tensors.encoding import decode, encode
 from axonp2p.tensors.sparse import kept_count, sparse_bytes
-from axonp2p.training.exchange.slices import slices
-from axonp2p.training.exchange.terms import parts
+from axonp2p.training.exchange.terms import parts, slices
 from axonp2p.training.messages import AdoptState, AskPieces
 from axonp2p.training.round_messages import RoundAccepted, RoundBegunAnew, Trained
 from axonp2p.training.rounds.phases import Phase

@@ -10,8 +10,7 @@ import torch
 
 from axonp2p.tensors.coding import EXACT
 from axonp2p.tensors.encoding import encode as encode_values
-from axonp2p.training.exchange.slices import slices
-from axonp2p.training.exchange.terms import parts
+from axonp2p.training.exchange.terms import parts, slices
 from axonp2p.training.messages import BetweenMembers, Piece, SlicePart
 from axonp2p.wire.codec import decode
 from axonp2p.wire.frame import HEADER_LIMIT, pack_frame, split_frame

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from axonp2p.training.exchange_options import COMPRESSIONS
 from axonp2p.training.messages import ExchangeSettings, StartRound
+from axonp2p.training.options import COMPRESSIONS
 
 COMPRESSION = {bits: name for name, bits in COMPRESSIONS.items()}
 """As a job file says so many bits a value."""

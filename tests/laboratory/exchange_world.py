@@ -16,8 +16,8 @@ from torch import Tensor
 
 from axonp2p.blobs.pieces import PIECE_BYTES
 from axonp2p.tensors.layout import Layout
-from axonp2p.training.exchange_options import ExchangeOptions
 from axonp2p.training.messages import AdoptState, Prepare, SlicePart, StartRound
+from axonp2p.training.options import ExchangeOptions
 from axonp2p.training.plan import TrainPlan
 from axonp2p.training.round_messages import (
     Action,

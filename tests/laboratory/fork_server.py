@@ -1,11 +1,13 @@
 """Programs of Axon without their start: one process has loaded them, and is forked for each that is started.
 
 A daemon begins within tenths of a second so, instead of a second and a half of processor time, and a command of `axon`
-within hundredths. What runs is the same: its own process, arguments, environment and files, from `main()` to its end.
+within hundredths. What runs is the same: its own process, arguments, environment and files, from `main()` to its end;
+also in a network namespace of its own.
 """
 
 from __future__ import annotations
 
+import ctypes
 import gc
 import importlib
 import json
@@ -36,6 +38,8 @@ _ROOMS = (
     "peer_daemon.commands",
     "tracker",
 )
+_IN_NETWORK = ("ip", "netns", "exec")
+_CLONE_NEWNET = 0x40000000
 _LINE = 2**20
 _ENDS_S = 10.0
 """How long a program may take from SIGTERM to its end."""
@@ -82,6 +86,30 @@ class ForkedProgram:
         self.send_signal(signal.SIGKILL)
 
 
+class ReadProgram(ForkedProgram):
+    """One whose lines are read as they come."""
+
+    def __init__(self, program: ForkedProgram, stdout: IO[str]) -> None:
+        super().__init__(program._server, program.pid)
+        self.stdout = stdout
+
+    def __enter__(self) -> ReadProgram:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.stdout.close()
+        self.wait()
+
+    def communicate(self, timeout: float | None = None) -> tuple[str, None]:
+        """All that it wrote and nobody has read, when it has ended. Raises `TimeoutExpired`."""
+        lines: list[str] = []
+        reading = threading.Thread(target=lambda: lines.extend(self.stdout), daemon=True)
+        reading.start()
+        self.wait(timeout)
+        reading.join(timeout)
+        return "".join(lines), None
+
+
 class ForkServer:
     """The asking side. It ends with the process that made it."""
 
@@ -102,13 +130,16 @@ class ForkServer:
 
     def start(
         self, module: str, words: Sequence[str], out: IO[Any], errors: IO[Any] | None = None, *,
-        env: Mapping[str, str] = os.environ, folder: Path | None = None,
+        env: Mapping[str, str] = os.environ, folder: Path | None = None, inside: Sequence[str] = (),
     ) -> ForkedProgram:  # fmt: skip
         """Start `python -m MODULE WORDS` in `folder`, with nothing to read.
 
-        It writes to `out`, and complains there if nowhere else.
+        It writes to `out`, and complains there if nowhere else. `inside`: of a network, as `Network.inside` has it.
         """
         order = {"module": module, "words": list(words), "env": dict(env), "folder": str(folder or Path.cwd())}
+        if inside:
+            assert is_network(inside), inside
+            order["network"] = inside[-1]
         files = (self._nothing.fileno(), out.fileno(), (errors or out).fileno())
         with self._lock:
             socket.send_fds(self._line, [json.dumps(order).encode()], files)
@@ -120,14 +151,24 @@ class ForkServer:
         self.codes.pop(said["started"], None)
         return ForkedProgram(self, said["started"])
 
+    def begin(
+        self, module: str, words: Sequence[str], env: Mapping[str, str] = os.environ, folder: Path | None = None,
+        inside: Sequence[str] = (),
+    ) -> ReadProgram:  # fmt: skip
+        """Start one whose output and complaints are read."""
+        ours, theirs = os.pipe()
+        with os.fdopen(theirs, "wb") as out:
+            program = self.start(module, words, out, env=env, folder=folder, inside=inside)
+        return ReadProgram(program, os.fdopen(ours, errors="replace"))
+
     def run(
         self, module: str, words: Sequence[str], timeout: float, env: Mapping[str, str] = os.environ,
-        folder: Path | None = None,
+        folder: Path | None = None, inside: Sequence[str] = (),
     ) -> subprocess.CompletedProcess[str]:  # fmt: skip
         """As `subprocess.run`, with what it writes as text. One that takes longer is ended first, by SIGTERM and then
         SIGKILL, and `TimeoutExpired` raised, which has what it wrote too."""
         with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as errors:
-            program = self.start(module, words, out, errors, env=env, folder=folder)
+            program = self.start(module, words, out, errors, env=env, folder=folder, inside=inside)
             try:
                 program.wait(timeout)
             except subprocess.TimeoutExpired as late:
@@ -159,6 +200,11 @@ class ForkServer:
 def fork_server() -> ForkServer:
     """The one of this process, made when it is first needed."""
     return ForkServer()
+
+
+def is_network(inside: Sequence[str]) -> bool:
+    """Whether these words before a command line put it into a network namespace, and do nothing else."""
+    return tuple(inside[:-1]) == _IN_NETWORK
 
 
 def _text(file: IO[bytes]) -> str:
@@ -230,6 +276,8 @@ def _program(order: dict[str, Any], files: Sequence[int]) -> Callable[[], None]:
     for target, file in enumerate(files):
         os.dup2(file, target)
         os.close(file)
+    if "network" in order:
+        _enter(order["network"])
     os.chdir(order["folder"])
     os.environ.clear()
     os.environ.update(order["env"])
@@ -237,6 +285,12 @@ def _program(order: dict[str, Any], files: Sequence[int]) -> Callable[[], None]:
     sys.argv = [str(module.__file__), *order["words"]]
     started: Callable[[], None] = module.main
     return started
+
+
+def _enter(network: str) -> None:
+    with open(f"/run/netns/{network}", "rb") as namespace:
+        if ctypes.CDLL(None, use_errno=True).setns(namespace.fileno(), _CLONE_NEWNET):
+            raise OSError(ctypes.get_errno(), f"cannot enter the network {network}")
 
 
 def _main() -> None:

@@ -16,8 +16,8 @@ from dataclasses import dataclass, field
 import msgspec
 
 from axonp2p.jobs.aggregation import AGGREGATIONS, Aggregation, may_lie, rule_for
-from axonp2p.training.exchange_options import ExchangeOptions
 from axonp2p.training.messages import AdoptState, Prepare, Prepared, StartRound
+from axonp2p.training.options import ExchangeOptions
 from axonp2p.training.plan import TrainPlan
 from axonp2p.training.round_messages import (
     Action,

@@ -115,6 +115,9 @@ class Values:
             hints = typing.get_type_hints(hint, include_extras=True)
             fields = [one.name for one in dataclasses.fields(hint) if one.init]
             return hint(**{one: self.any_of(hints[one], one) for one in fields})
+        if inspect.isclass(hint) and issubclass(hint, tuple) and hasattr(hint, "_fields"):
+            hints = typing.get_type_hints(hint, include_extras=True)
+            return hint(**{one: self.any_of(hints[one], one) for one in hint._fields})
         if origin is collections.abc.Callable:
             back = args[-1]
             return lambda *ignored: self.any_of(back)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from axonp2p.client.events import events
@@ -13,7 +14,7 @@ from axonp2p.jobs.lifecycle import JobState
 from axonp2p.kinds.map import events as map_events
 from axonp2p.kinds.map.call_forms import pack_error
 from axonp2p.kinds.map.kept_end import RESULTS
-from axonp2p.kinds.map.results_store import Came, ItemResult, ResultsStore
+from axonp2p.kinds.map.results_store import Came, ItemOpinion, ItemResult, ResultsStore
 from axonp2p.kinds.map.section import MapJob, MapSection
 from axonp2p.values.packing import pack_value
 from tests.fakes import AtOnce, ManualClock
@@ -36,6 +37,10 @@ class PaperCalls:
         self.journal = JobJournal(self.folder, self.folder.read(), self.clock, lambda event: None, AtOnce())
         self.items = items
         self.done = self.failed = self._chunk = 0
+        self._next = 0
+        """The item that nobody has begun."""
+        self._again: list[int] = []
+        """Items whose results count no more."""
         self.here: list[str] = []
         self.credits: dict[str, float] = {}
 
@@ -71,18 +76,26 @@ class PaperCalls:
                     self.chunk(name, min(SPEED[name], self.items - self.done))
 
     def chunk(
-        self, peer: str, calls: int, seconds: float = 0.97, *, errors: int = 0, number: int | None = None
+        self,
+        peer: str,
+        calls: int,
+        seconds: float = 0.97,
+        *,
+        errors: int = 0,
+        number: int | None = None,
+        agreed: int = 1,
     ) -> None:
         """These calls have their results; the first `errors` of them raised an exception."""
         if not calls:
             return
-        first, self.done, self.failed = self.done, self.done + calls, self.failed + errors
+        items, self.done, self.failed = self._upcoming(calls), self.done + calls, self.failed + errors
+        self._again, first = self._again[calls:], items[0]
+        self._next = max(self._next, items[-1] + 1)
         self._chunk += 1
-        kept = [_result(item, peer, failed=item < first + errors) for item in range(first, self.done)]
-        store = ResultsStore(self.folder.path / RESULTS)
-        store.keep(kept, [])
-        store.close()
-        for item in range(first, first + errors):
+        kept = [_result(item, peer, agreed, failed=place < errors) for place, item in enumerate(items)]
+        with self._store() as store:
+            store.keep(kept, [])
+        for item in items[:errors]:
             self.say(map_events.CallFailed(item=item, peer=peer, kind=KIND, message=MESSAGE))
         self.credits[peer] = self.credits.get(peer, 0.0) + 0.021 * calls
         self.journal.change(
@@ -93,9 +106,44 @@ class PaperCalls:
             done=self.done, items=self.items, failed=self.failed, errors=errors,
         ))  # fmt: skip
 
+    def waits(self, peer: str, calls: int) -> None:
+        """The upcoming calls were made there, and wait until another peer has made them."""
+        items = self._upcoming(calls)
+        with self._store() as store:
+            store.keep([], [], [ItemOpinion(i, peer, peer, "place", 1, 0, 2, "value", b"", b"", 1, 1) for i in items])
+            awaited = len({one.item for one in store.opinions()})
+        told = map_events.OpinionAwaited(peer=peer, calls=calls, first=items[0], needed=2, awaited=awaited, seconds=0.5)
+        self.say(told)
+
+    def outvote(self, liar: str, others: list[str], calls: int) -> None:
+        """Several peers found the same of the upcoming calls, and that one something else: it gets no more."""
+        self.waits(liar, calls)
+        self.waits(others[0], calls)
+        first = self._upcoming(1)[0]
+        self.say(map_events.PeerOutvoted(peer=liar, others=others, calls=calls, first=first))
+        self.chunk(others[1], calls, agreed=2)
+        with self._store() as store:
+            self._again = [item for item, _ in store.distrust(liar, liar, again=True)]
+        self.done -= len(self._again)
+        reason = "its results differ from those of 2 others"
+        self.say(map_events.PeerSetAside(peer=liar, items=[first], reason=reason))
+        self.say(map_events.ResultsDoubted(peer=liar, again=len(self._again), items=self._again[:16]))
+        self.lose(liar, reason)
+
+    def _upcoming(self, calls: int) -> list[int]:
+        return [*self._again, *range(self._next, self._next + calls)][:calls]
+
+    @contextmanager
+    def _store(self) -> Iterator[ResultsStore]:
+        store = ResultsStore(self.folder.path / RESULTS)
+        yield store
+        store.close()
+
     def copy(self, slow: str, peer: str, calls: int) -> None:
         """They take too long at a peer that stands still, and are made at a second one."""
-        self.say(map_events.ChunkCopied(chunk=9000, peer=peer, slow_peer=slow, calls=calls, first=self.done, seconds=3))
+        self.say(
+            map_events.ChunkCopied(chunk=9000, peer=peer, slow_peer=slow, calls=calls, first=self._next, seconds=3)
+        )
         self.clock.time += 1.2
         self.chunk(peer, calls, 1.1, number=9000)
 
@@ -112,8 +160,9 @@ class PaperCalls:
 
     def set_aside(self, name: str) -> None:
         """It fails in what others can do."""
-        self.say(map_events.PeerSetAside(peer=name, items=[3, 17]))
-        self.lose(name, "it failed in calls that others could do: items 3, 17")
+        reason = "it failed in calls that others could do: items 3, 17"
+        self.say(map_events.PeerSetAside(peer=name, items=[3, 17], reason=reason))
+        self.lose(name, reason)
 
     def leave(self) -> None:
         """Left, to be resumed."""
@@ -140,10 +189,10 @@ class PaperCalls:
         ))  # fmt: skip
 
 
-def _result(item: int, peer: str, *, failed: bool) -> ItemResult:
+def _result(item: int, peer: str, agreed: int, *, failed: bool) -> ItemResult:
     came: Came = "error" if failed else "value"
     value = pack_error(KIND, MESSAGE) if failed else pack_value({"inside": 785_000 + item})
-    return ItemResult(item, came, value, peer)
+    return ItemResult(item, came, value, peer, agreed)
 
 
 def starting(home: Path) -> PaperCalls:
@@ -201,7 +250,23 @@ def finished(home: Path) -> PaperCalls:
     return job
 
 
+def compared(home: Path) -> PaperCalls:
+    job = PaperCalls(home)
+    job.begin(CREW)
+    job.work(3)
+    job.waits("lynx", 9)
+    job.clock.time += 1
+    job.chunk("wren", 9, agreed=2)
+    job.work(1)
+    job.outvote("heron", ["otter", "lynx"], 6)
+    job.work(2)
+    job.waits("wren", 3)
+    job.clock.time += 0.5
+    return job
+
+
 CALL_STATES: dict[str, Callable[[Path], PaperCalls]] = {
     "starting": starting, "running": running, "resumed": resumed, "failed": failed, "finished": finished,
+    "compared": compared,
 }  # fmt: skip
 """What the page can show of calls. The clock of each stands at the moment in which it is looked at."""

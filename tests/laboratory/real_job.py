@@ -13,8 +13,8 @@ from typing import TypeVar
 
 import torch
 
-from axonp2p.training.exchange_options import ExchangeOptions
 from axonp2p.training.messages import Prepare
+from axonp2p.training.options import ExchangeOptions
 from axonp2p.training.round_messages import RoundAccepted
 from axonp2p.training.spot_checks.scheduler import CheckSettings
 from axonp2p.training.trainer.local_trainer import LocalTrainer

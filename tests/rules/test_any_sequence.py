@@ -15,6 +15,7 @@ import pytest
 
 from axonp2p.blobs.pieces import PIECE_BYTES
 from axonp2p.errors import AxonError
+from axonp2p.kinds.map.reduce_tree import ReduceTree
 from axonp2p.peers.capability import Capability, Need
 from axonp2p.table.slots import Slots
 from peer_daemon.lending.lending import Lending
@@ -102,6 +103,7 @@ def _made(seed: int) -> dict[Any, Callable[[Values], Any]]:
     return {
         random.Random: lambda _: random.Random(seed),
         TableIndex: index,
+        ReduceTree: lambda values: ReduceTree(values.chance.choice((1, 5, 40)), fold=2),
         Slots: lambda _: Slots(),
         bytearray: lambda _: bytearray(3 * PIECE_BYTES),
         memoryview: lambda _: memoryview(bytearray(3 * PIECE_BYTES)),

@@ -42,6 +42,23 @@ def test_a_room_can_be_taken_in_at_a_glance() -> None:
     assert {room: files for room, files in rooms.items() if files > 20} == {}
 
 
+def test_training_is_imported_by_its_kind_and_by_the_public_names_alone() -> None:
+    found = set()
+    for package in ("axonp2p", "peer_daemon", "tracker", "client_cli"):
+        for file in (ROOT / package).rglob("*.py"):
+            name = file.relative_to(ROOT).as_posix()
+            if name.startswith(("axonp2p/training/", "axonp2p/kinds/train/")):
+                continue
+            for node in ast.walk(ast.parse(file.read_text())):
+                named = []
+                if isinstance(node, ast.Import):
+                    named = [alias.name for alias in node.names]
+                elif isinstance(node, ast.ImportFrom):
+                    named = [node.module or "", *(f"{node.module}.{alias.name}" for alias in node.names)]
+                found.update(name for one in named if f"{one}.".startswith("axonp2p.training."))
+    assert found == {"axonp2p/__init__.py", "axonp2p/tasks.py"}
+
+
 def test_a_class_name_stands_for_one_thing() -> None:
     found: dict[str, list[str]] = defaultdict(list)
     for package in ("axonp2p", "peer_daemon", "tracker", "client_cli"):

@@ -10,12 +10,11 @@ ROOMS = ("axonp2p", "peer_daemon", "tracker", "client_cli")
 QUEUES = {"Queue", "SimpleQueue", "LifoQueue", "PriorityQueue"}
 
 REVIEWED = {
+    "axonp2p/client/run/fact_inbox.py": "words of a peer are counted; the rest is the leases' and the driver's own",
     "axonp2p/client/storage/event_feed.py": "events of the client's own run, a bounded number for each round",
     "axonp2p/client/leasing/send_queue.py": "`post` counts them (ROOM); `send` waits for its own",
-    "axonp2p/kinds/run/driver.py": "words of a peer are counted (MOST_WAITING); the rest is the leases' and its own",
     "axonp2p/kinds/map/calls/live_calls.py": "calls of the client's own program",
-    "axonp2p/kinds/map/driver.py": "words of a peer are counted (MOST_WAITING); the rest is the leases' and its own",
-    "axonp2p/kinds/map/waiting_items.py": "items of the client's own job, each once for each chunk that it was in",
+    "axonp2p/kinds/map/chunks/waiting_items.py": "items of the client's own job, once for each chunk of theirs",
     "axonp2p/sandbox/log.py": "its bytes are counted (`_tail_limit`), and its pieces are joined at 256",
     "axonp2p/training/coordinator/inbox.py": "words of a member are counted; the rest is the coordinator's",
     "axonp2p/training/worker/outbox.py": "what its own work has to say; pieces that others ask for are counted",
@@ -29,7 +28,7 @@ REVIEWED = {
     "client_cli/watching/hosted.py": "silences of one host, one for each call without an answer, taken at each look",
     "client_cli/watching/following.py": "events of the client's own run",
     "peer_daemon/reachability/dial_back_limits.py": "it is the limit: 30 within a minute",
-    "peer_daemon/idle/cpu.py": "looks of this machine at itself",
+    "peer_daemon/idle/programs.py": "looks of this machine at itself",
     "tracker/ledger/backed_credit.py": "one receipt moves at most STEPS_AT_ONCE on, and each names one client more",
     "tracker/storage/database.py": "`write` counts them (MOST_WAITING)",
 }

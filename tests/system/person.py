@@ -11,7 +11,7 @@ from typing import Any
 
 import psutil
 
-from tests.laboratory.fork_server import fork_server
+from tests.laboratory.fork_server import ReadProgram, fork_server
 
 AXON = str(Path(sys.executable).parent / "axon")
 
@@ -36,15 +36,9 @@ class Person:
         assert done.stderr == ""
         return answer
 
-    def begin(self, *words: str) -> subprocess.Popen[str]:
-        return subprocess.Popen(
-            [AXON, *words],
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            env=self.environment,
-            cwd=self.folder,
-        )
+    def begin(self, *words: str) -> ReadProgram:
+        """What it prints is read as it comes."""
+        return fork_server().begin("client_cli.main", words, self.environment, self.folder)
 
     def write_job(self, name: str, **changes: str) -> None:
         """A job from the template, for two peers, with other changes in job.toml."""

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import ClassVar
 
 from peer_daemon.lending.hardware import SPEED_FILE
-from tests.laboratory.fork_server import WARM, ForkedProgram, fork_server
+from tests.laboratory.fork_server import WARM, ForkedProgram, fork_server, is_network
 
 START_S = 120
 _LENT = ("--cores", "1", "--memory", "1200")
@@ -152,8 +152,8 @@ class Processes:
     def _start(self, name: str, module: str, arguments: list[str], inside: Sequence[str]) -> None:
         environment = {**QUIET, **os.environ}
         with (self._base / f"{name}.out").open("ab") as out:
-            if self._warm and not inside and module in WARM:
-                self._running[name] = fork_server().start(module, arguments, out, env=environment)
+            if self._warm and module in WARM and (not inside or is_network(inside)):
+                self._running[name] = fork_server().start(module, arguments, out, env=environment, inside=inside)
                 return
             command = [*inside, sys.executable, "-m", module, *arguments]
             self._running[name] = subprocess.Popen(

@@ -23,6 +23,7 @@ from tests.lab.laboratory import ROOT, Laboratory
 from tests.lab.relay import LINE
 from tests.lab.site import Host
 from tests.lab.swarm import NOT_ON_THE_LAN
+from tests.laboratory.fork_server import fork_server
 from tests.system.processes import Processes
 from tests.system.small_job import write_job
 
@@ -72,9 +73,9 @@ class Routers:
 
     def peers_seen(self) -> dict[str, dict[str, Any]]:
         """What the client sees of the peers, measured."""
-        words = ["client_cli.main", "peers", "--json", "--home", str(self.base / "client")]
+        words = ["peers", "--json", "--home", str(self.base / "client")]
         told = [word for address in self.processes.trackers.values() for word in ("--tracker", address)]
-        done = subprocess.run(self.command(CLIENT, *words, *told), capture_output=True, text=True, timeout=60, cwd=ROOT)
+        done = fork_server().run("client_cli.main", [*words, *told], 60, inside=self.lab.inside(CLIENT))
         assert done.returncode == 0, done.stderr
         return {peer["name"]: peer for peer in json.loads(done.stdout)["peers"]}
 
@@ -90,10 +91,8 @@ class Routers:
 
     def status(self, name: str) -> dict[str, Any]:
         home = str(self.base / name)
-        done = subprocess.run(
-            self.command(self.peers[name], "peer_daemon.main", "status", "--json", "--home", home),
-            capture_output=True, text=True, timeout=60, cwd=ROOT,
-        )  # fmt: skip
+        inside = self.lab.inside(self.peers[name])
+        done = fork_server().run("peer_daemon.main", ["status", "--json", "--home", home], 60, inside=inside)
         assert done.returncode == 0, done.stderr
         found: dict[str, Any] = json.loads(done.stdout)
         return found

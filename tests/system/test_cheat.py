@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from collections import Counter
 from pathlib import Path
 
@@ -17,6 +15,7 @@ from axonp2p.kinds.train.check_events import WorkChecked
 from axonp2p.kinds.train.events import RoundFinished
 from axonp2p.sandbox.child import why_no_sandbox
 from axonp2p.verification.evidence import read_evidence
+from tests.laboratory.fork_server import fork_server
 from tests.system.processes import Processes
 from tests.system.small_job import write_job
 
@@ -149,20 +148,16 @@ def test_who_skips_steps_is_convicted_with_evidence_and_gets_no_more_work(tmp_pa
             assert accused not in of_the_job or of_the_job[accused].earned_flops == 0
             assert sum(one.earned_flops > 0 for one in of_the_job.values()) == 3
             assert swarm.status(job.id).credits[convicted.peer] == 0
-        axon = [sys.executable, "-m", "client_cli.main"]
         where = ["--json", "--home", str(home)]
         ask = ["trust", "--ask", accused, "--into", str(tmp_path / "shown"), "--tracker", processes.tracker]
-        asked = subprocess.run([*axon, *ask, *where], capture_output=True, check=True, timeout=60)
+        asked = fork_server().run("client_cli.main", [*ask, *where], 60)
         (told,) = json.loads(asked.stdout)["held"]
         assert told["examined"]["convicts"]
-        verdict = subprocess.run(
-            [*axon, "verdict", told["file"], "--json", "--home", str(home)], capture_output=True, check=True, timeout=60
-        )
+        verdict = fork_server().run("client_cli.main", ["verdict", told["file"], *where], 60)
         found = json.loads(verdict.stdout)
         assert found["convicts"]
         assert len(found["redone_by"]) == 2
-        trust = subprocess.run(
-            [*axon, "trust", "--json", "--home", str(home)], capture_output=True, check=True, timeout=60
-        )
+        trust = fork_server().run("client_cli.main", ["trust", *where], 60)
+        assert asked.returncode == verdict.returncode == trust.returncode == 0
         (liar,) = [one for one in json.loads(trust.stdout)["peers"] if one["trust"] == "convicted"]
         assert liar["peer"] == found["accused"]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import signal
-import subprocess
 import textwrap
 import time
 from collections.abc import Iterator
@@ -19,7 +18,8 @@ from axonp2p.sandbox.child import why_no_sandbox
 from client_cli.meanwhile import Meanwhile
 from client_cli.train import trial
 from client_cli.train.check_text import TaskTrial
-from tests.system.person import AXON, running_below
+from tests.laboratory.fork_server import ReadProgram, fork_server
+from tests.system.person import running_below
 
 no_sandbox = why_no_sandbox()
 pytestmark = [pytest.mark.sandbox, pytest.mark.skipif(bool(no_sandbox), reason=no_sandbox or "a sandbox can be had")]
@@ -183,7 +183,7 @@ def test_without_a_sandbox_it_says_so_and_tries_the_task_in_a_plain_process(
 
 
 @pytest.fixture
-def endless(tmp_path: Path) -> Iterator[subprocess.Popen[str]]:
+def endless(tmp_path: Path) -> Iterator[ReadProgram]:
     """`axon check` of a job whose data never comes."""
     task = methods("""
         def data(self, split, shard, shards):
@@ -191,15 +191,13 @@ def endless(tmp_path: Path) -> Iterator[subprocess.Popen[str]]:
                 pass
     """)
     folder = written(tmp_path / "job", task)
-    words = [AXON, "check", str(folder), "--home", str(tmp_path / "home")]
-    process = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    process = fork_server().begin("client_cli.main", ["check", str(folder), "--home", str(tmp_path / "home")])
     yield process
     process.kill()
     process.wait()
 
 
-def test_endless_data_is_named_while_it_runs_and_ctrl_c_ends_it(endless: subprocess.Popen[str], tmp_path: Path) -> None:
-    assert endless.stdout
+def test_endless_data_is_named_while_it_runs_and_ctrl_c_ends_it(endless: ReadProgram, tmp_path: Path) -> None:
     times: list[float] = []
     for line in endless.stdout:
         if 'data("train", 0, 2) in step 1 has taken' in line:

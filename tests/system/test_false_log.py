@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 import time
 from pathlib import Path
 from typing import Any
@@ -19,6 +17,7 @@ from axonp2p.transport.address import PinnedAddress
 from axonp2p.wire.codec import encode
 from axonp2p.wire.envelope import sign
 from tests.fakes import make_receipt, make_row, sign_both
+from tests.laboratory.fork_server import fork_server
 from tests.system.processes import Processes
 from tests.unit.tracker.logs import rewrite
 
@@ -52,9 +51,8 @@ async def pay(address: str, rounds: int) -> None:
 
 
 def ask(*words: object) -> dict[str, Any]:
-    done = subprocess.run(
-        [sys.executable, "-m", *map(str, words), "--json"], capture_output=True, text=True, timeout=60
-    )
+    module, *rest = map(str, words)
+    done = fork_server().run(module, [*rest, "--json"], 60)
     answer: dict[str, Any] = json.loads(done.stdout)
     return answer
 

@@ -28,7 +28,7 @@ from axonp2p.kinds.train.record import TrainRecord
 from axonp2p.sandbox.child import why_no_sandbox
 from client_cli import verify_ledger
 from tests.lab.swarm import NOT_ON_THE_LAN
-from tests.laboratory.fork_server import fork_server
+from tests.laboratory.fork_server import ReadProgram, fork_server
 from tests.system.network import Network, why_not
 from tests.system.processes import Processes
 from tests.system.small_job import write_job
@@ -53,15 +53,11 @@ class Computer:
         self._inside = inside
         self._second = ["--tracker", second] if second else []
 
-    def command(self, *words: str) -> list[str]:
-        options = ["--home", str(self.home), "--tracker", self._tracker, *self._second]
-        return [*self._inside, sys.executable, "-m", "client_cli.main", *words, *options]
+    def _words(self, *words: str) -> list[str]:
+        return [*words, "--home", str(self.home), "--tracker", self._tracker, *self._second]
 
     def run(self, *words: str) -> subprocess.CompletedProcess[str]:
-        command = self.command(*words)
-        if self._inside:
-            return subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
-        return fork_server().run("client_cli.main", command[3:], 120)
+        return fork_server().run("client_cli.main", self._words(*words), 120, inside=self._inside)
 
     def ask(self, *words: str) -> dict[str, Any]:
         done = self.run(*words, "--json")
@@ -78,9 +74,9 @@ class Computer:
         """Another one that knows the same tracker."""
         return Computer(home, self._tracker, self._inside)
 
-    def watch(self, job: str) -> subprocess.Popen[str]:
+    def watch(self, job: str) -> ReadProgram:
         """Its events, a line each."""
-        return subprocess.Popen(self.command("watch", job, "--json"), stdout=subprocess.PIPE, text=True)
+        return fork_server().begin("client_cli.main", self._words("watch", job, "--json"), inside=self._inside)
 
     def folder(self, job: str) -> JobFolder:
         return JobStore(self.home).find(job)

@@ -6,12 +6,11 @@ import asyncio
 import csv
 import io
 import re
-import subprocess
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 
@@ -24,6 +23,7 @@ from axonp2p.kinds.train.metrics_file import MetricsFile
 from axonp2p.sandbox.child import why_no_sandbox
 from client_cli.report.files import write_report
 from tests.laboratory.browsers import CHROMIUM, NO_CHROMIUM
+from tests.laboratory.fork_server import ReadProgram
 from tests.laboratory.paper_calls import CALL_STATES, PaperCalls
 from tests.laboratory.paper_job import HOSTILE, STATES, PaperJob
 from tests.system.person import Person
@@ -36,6 +36,7 @@ pytestmark = [
 ]
 
 PHONE = {"width": 390, "height": 844}
+GROUNDS: dict[Literal["light", "dark"], str] = {"light": "rgb(238, 241, 244)", "dark": "rgb(13, 17, 23)"}
 WAIT_MS = 60_000
 no_sandbox = why_no_sandbox()
 
@@ -110,23 +111,23 @@ async def test_before_the_first_round_there_are_words_in_place_of_curves(browser
         await expect(one.tab.locator("#loss")).to_contain_text("No round is accepted yet.")
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("state", [*STATES.values(), *CALL_STATES.values()], ids=lambda state: state.__qualname__)
 async def test_on_a_phone_nothing_is_wider_than_the_screen(
-    browser: Browser, tmp_path: Path, state: Callable[[Path], PaperJob | PaperCalls], scheme: str
+    browser: Browser, tmp_path: Path, state: Callable[[Path], PaperJob | PaperCalls]
 ) -> None:
     address = report_of(state(tmp_path), at_work=False)
-    async with visiting(browser, address, viewport=PHONE, has_touch=True, color_scheme=scheme) as one:
+    async with visiting(browser, address, viewport=PHONE, has_touch=True) as one:
         for summary in await one.tab.locator("summary").all():
             await summary.tap()
         wide = "[document.documentElement.scrollWidth, document.documentElement.clientWidth]"
-        scrolled, seen = await one.tab.evaluate(wide)
-        assert scrolled <= seen == PHONE["width"]
         beyond = """[...document.querySelectorAll('main *')].filter((e) => !e.closest('.scrolls')
             && e.getBoundingClientRect().right > 391).map((e) => e.outerHTML.slice(0, 80))"""
-        assert await one.tab.evaluate(beyond) == []
-        ground = await one.tab.evaluate("getComputedStyle(document.body).backgroundColor")
-        assert ground == {"light": "rgb(238, 241, 244)", "dark": "rgb(13, 17, 23)"}[scheme]
+        for scheme, ground in GROUNDS.items():
+            await one.tab.emulate_media(color_scheme=scheme)
+            scrolled, seen = await one.tab.evaluate(wide)
+            assert scrolled <= seen == PHONE["width"]
+            assert await one.tab.evaluate(beyond) == []
+            assert await one.tab.evaluate("getComputedStyle(document.body).backgroundColor") == ground
 
 
 @pytest.mark.parametrize(
@@ -137,6 +138,7 @@ async def test_on_a_phone_nothing_is_wider_than_the_screen(
         ("resumed", "RUNNING", "261 of 400 calls have a result.", {"ran"}),
         ("failed", "FAILED", "120 of 400 calls have a result.", {"ran"}),
         ("finished", "FINISHED", "400 of 400 calls have a result; 3 failed", {"ran", "failed", "copy", "stuck"}),
+        ("compared", "RUNNING", "heron gets no more calls: its results differ from those of 2 others.", {"ran"}),
     ],
 )
 async def test_calls_by_peer_over_time_and_their_results(
@@ -153,6 +155,8 @@ async def test_calls_by_peer_over_time_and_their_results(
         rows = one.tab.locator("#results-rows tbody tr")
         await expect(rows).to_have_count(min(100, job.done) or 1)
         await expect(rows.first).to_contain_text("{'inside': 785000}" if job.done else "Nothing yet.")
+        opinions = one.tab.locator("section", has=one.tab.get_by_role("heading", name="Second opinions"))
+        await expect(opinions.locator("tbody tr")).to_have_count(4 if state == "compared" else 0)
         assert one.asked == [address]
 
 
@@ -333,7 +337,7 @@ async def test_a_job_whose_program_is_killed_is_seen_from_another_terminal(
     person = Person(tmp_path)
     write_job(tmp_path / "line", peers=2, rounds=200, pause=0.1)
     submitted = Submitted(person, "line", "--tracker", processes.tracker, "--page", "")
-    watching: subprocess.Popen[str] | None = None
+    watching: ReadProgram | None = None
     try:
         await submitted.line("round=2/200")
         assert not any(line.startswith("page") for line in submitted.lines)

@@ -6,7 +6,6 @@ import asyncio
 import re
 import shutil
 import signal
-import subprocess
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -22,6 +21,7 @@ from playwright.async_api import Browser, Page, expect
 from client_cli.jobs_page.server import JobsPage
 from tests.laboratory import paper_home
 from tests.laboratory.browsers import CHROMIUM, NO_CHROMIUM
+from tests.laboratory.fork_server import ReadProgram
 from tests.laboratory.paper_home import FAILED, FINISHED, RUNNING
 from tests.laboratory.paper_job import HOSTILE
 from tests.system.person import Person
@@ -233,6 +233,6 @@ async def test_the_program_serves_it_until_ctrl_c(browser: Browser, tmp_path: Pa
         _kill(process)
 
 
-def _kill(process: subprocess.Popen[str]) -> None:
+def _kill(process: ReadProgram) -> None:
     process.kill()
     process.wait()

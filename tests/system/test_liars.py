@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 import axonp2p
-from axonp2p.client.events.events import Event, JobFinished
-from axonp2p.errors import NobodyFits
+from axonp2p.client.events.events import JobFinished
 from axonp2p.kinds.train.events import ExchangeChosen
 from axonp2p.sandbox.child import why_no_sandbox
 from tests.system.processes import Processes
@@ -21,7 +19,6 @@ pytestmark = [
     pytest.mark.timeout(300),
     pytest.mark.skipif(bool(why_no_sandbox()), reason="no bubblewrap here"),
 ]
-FREE_WITHIN_S = 60.0
 HONEST = ("otter", "heron", "lynx")
 LEARNT, WRONG = 0.1, 1.0
 """Held-out error: a model that has learnt is below the one, its first weights are at about 2."""
@@ -38,24 +35,12 @@ def swarm(tmp_path_factory: pytest.TempPathFactory) -> Iterator[axonp2p.Swarm]:
             yield swarm
 
 
-def events_of(swarm: axonp2p.Swarm, folder: Path) -> list[Event]:
-    """All of the job, which begins once the peers of the one before have told the tracker that they are free."""
-    until = time.monotonic() + FREE_WITHIN_S
-    while True:
-        try:
-            return list(swarm.submit(folder).events())
-        except NobodyFits:
-            if time.monotonic() > until:
-                raise
-            time.sleep(0.5)
-
-
 def trained(swarm: axonp2p.Swarm, folder: Path, rule: str) -> tuple[ExchangeChosen, float]:
     """How the job of four peers exchanged, and its last held-out error."""
     # As many exchanges on every machine, and too few for the weights to become infinite.
     train = f'aggregation = "{rule}"\nexchange-every = 5\n'
     write_job(folder, peers=4, least=4, rounds=4, train=train)
-    events = events_of(swarm, folder)
+    events = list(swarm.submit(folder).events())
     last = events[-1]
     assert isinstance(last, JobFinished)
     assert sorted(last.peers) == sorted([*HONEST, "mink"])

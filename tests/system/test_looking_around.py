@@ -5,8 +5,6 @@ from __future__ import annotations
 import json
 import os
 import signal
-import subprocess
-import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -15,7 +13,8 @@ from typing import Any
 import pytest
 
 from axonp2p.sandbox.child import why_no_sandbox
-from tests.system.person import AXON, Person, running_below
+from tests.laboratory.fork_server import fork_server
+from tests.system.person import Person, running_below
 
 no_sandbox = why_no_sandbox()
 pytestmark = [pytest.mark.sandbox, pytest.mark.skipif(bool(no_sandbox), reason=no_sandbox or "a sandbox can be had")]
@@ -55,13 +54,7 @@ def look_at_peers(person: Person, *words: str) -> Callable[[], dict[str, Any]]:
 
 def failures(person: Person, *words: str) -> dict[str, str]:
     """What the doctor says is broken, by code; it must end with 1 when there is something."""
-    done = subprocess.run(
-        [AXON, "doctor", "--json", *words],
-        capture_output=True,
-        text=True,
-        timeout=PATIENCE_S,
-        env=person.environment,
-    )
+    done = fork_server().run("client_cli.main", ["doctor", "--json", *words], PATIENCE_S, person.environment)
     answer = json.loads(done.stdout)
     failed = {check["code"]: check["text"] for check in answer["checks"] if check["state"] == "fail"}
     assert answer["ok"] == (not failed)
@@ -104,9 +97,8 @@ def test_everything_has_its_line_until_it_dies(person: Person) -> None:
 def test_a_tracker_that_sees_another_swarm_is_found(person: Person) -> None:
     home = person.folder / "lonely"
     home.mkdir()
-    command = [sys.executable, "-m", "tracker.main", "run", "--home", str(home), "--listen", "127.0.0.1:0"]
     with (person.folder / "lonely.log").open("wb") as log:
-        lonely = subprocess.Popen(command, stdout=log, stderr=log)
+        lonely = fork_server().start("tracker.main", ["run", "--home", str(home), "--listen", "127.0.0.1:0"], log)
     try:
         deadline = time.monotonic() + PATIENCE_S
         while not (home / "address").exists():

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -16,6 +14,7 @@ from axonp2p.client.events.events import Event, JobFinished
 from axonp2p.client.job import Job
 from axonp2p.kinds.train.events import RoundFinished
 from axonp2p.sandbox.child import why_no_sandbox
+from tests.laboratory.fork_server import fork_server
 from tests.system.network import Network, why_not
 from tests.system.processes import Processes
 from tests.system.small_job import write_job
@@ -27,30 +26,10 @@ NO_NETWORK = why_not()
 PATIENCE_S = 60.0
 """How long a loaded machine may take for what takes a few seconds on a quiet one."""
 
-ROWS = """
-import asyncio, json, sys, time
-from axonp2p.errors import AxonError
-from axonp2p.peers.capability import Need, as_map
-from axonp2p.table.tracker_client import line_to, query
-from axonp2p.transport.address import PinnedAddress
 
-async def main():
-    tables = []
-    for text in sys.argv[1:]:
-        line = line_to(PinnedAddress.parse(text))
-        found = await query(line, as_map(Need()), 200, now=time.time())
-        tables.append({row.name: row.sequence for row in found.rows})
-        await line.close()
-    print(json.dumps(tables))
-
-asyncio.run(main())
-"""
-"""Prints for each tracker the number of every peer's row, by the peer's name."""
-
-
-def tables(*trackers: str, inside: list[str] | None = None) -> list[dict[str, int]]:
-    command = [*(inside or []), sys.executable, "-c", ROWS, *trackers]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=60)
+def tables(*trackers: str, inside: Sequence[str] = ()) -> list[dict[str, int]]:
+    """The number of every peer's row, by the peer's name, at each of them."""
+    done = fork_server().run("tests.laboratory.tracker_tables", trackers, 60, inside=inside)
     assert done.returncode == 0, done.stderr
     found: list[dict[str, int]] = json.loads(done.stdout)
     return found

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import json
+import shutil
 import signal
 import subprocess
 import sys
@@ -19,14 +21,16 @@ from joblib import parallel_config
 
 import axonp2p
 import axonp2p.joblib
-from axonp2p.client.events.events import PeerLost
+from axonp2p.client.events.events import JobSubmitted, PeerLost
 from axonp2p.errors import NotPlain
 from axonp2p.jobs.lifecycle import JobState
 from axonp2p.kinds.map.events import ChunkDone
+from axonp2p.kinds.map.fetched import fetched
 from axonp2p.kinds.map.record import MapRecord
 from axonp2p.sandbox.child import why_no_sandbox
 from tests.laboratory import scikit_calls
 from tests.system.processes import Processes
+from tests.system.test_hosted_job import Computer, until
 
 PEERS = ("heron", "lynx", "otter", "wren")
 NEED = {"memory": "256 MB", "max-rtt": "5 s", "wait": "60 s"}
@@ -147,18 +151,58 @@ def test_a_client_that_is_killed_is_resumed_without_its_program_while_a_peer_is_
     assert (record.items, record.results, record.failed) == (300, 300, 0)
 
 
-def test_a_folder_with_a_function_and_items_is_done(processes: Processes, tmp_path: Path) -> None:
-    folder = tmp_path / "squares"
+def write_squares(folder: Path, *lines: str, pause: float = 0.0) -> Path:
     folder.mkdir()
-    (folder / "task.py").write_text("def work(item):\n    return item['x'] ** 2\n")
+    work = f"import time\ndef work(item):\n    time.sleep({pause})\n    return item['x'] ** 2\n"
+    (folder / "task.py").write_text(work)
     (folder / "items.jsonl").write_text("".join(f'{{"x": {number}}}\n' for number in range(50)))
-    lines = ['name = "squares"', 'kind = "map"', "[need]", "peers = 4", 'memory = "256 MB"', 'max-rtt = "5 s"']
-    lines += ["[map]", 'fn = "task.py:work"', 'items = "items.jsonl"']
-    (folder / "job.toml").write_text("\n".join(lines))
+    need = ["[need]", "peers = 4", 'memory = "256 MB"', 'max-rtt = "5 s"']
+    section = lines or ('fn = "task.py:work"', 'items = "items.jsonl"')
+    (folder / "job.toml").write_text("\n".join(['name = "squares"', 'kind = "map"', *need, "[map]", *section]))
+    return folder
+
+
+SQUARES = [number**2 for number in range(50)]
+
+
+def test_a_folder_with_a_function_and_items_is_done(processes: Processes, tmp_path: Path) -> None:
     with axonp2p.Swarm([processes.tracker], tmp_path / "client") as swarm:
-        job = swarm.submit(folder)
+        job = swarm.submit(write_squares(tmp_path / "squares"))
         job.wait()
-        assert job.fetch() == [number**2 for number in range(50)]
+        assert job.fetch() == SQUARES
+
+
+def test_a_tracker_carries_calls_on_and_their_results_come_home(processes: Processes, tmp_path: Path) -> None:
+    folder = write_squares(tmp_path / "squares", pause=0.5)
+    laptop = Computer(tmp_path / "laptop", processes.tracker)
+    other = Computer(tmp_path / "other", processes.tracker)
+    job = laptop.ask("submit", str(folder), "--detach")["job"]
+    other.has_the_key_of(laptop)
+    shutil.rmtree(laptop.home)
+    until(lambda: other.ask("status", job)["done"] >= 4, "no result")
+    paused = other.ask("pause", job)
+    assert (paused["state"], paused["done"] < 50) == ("paused", True)
+    assert "no result" in other.fails("fetch", job, "-o", str(tmp_path / "early")).stderr
+    other.ask("resume", job)
+    until(lambda: other.ask("status", job)["done"] > paused["done"], "it does not go on")
+    with other.watch(job) as watching:
+        assert watching.stdout is not None
+        assert [json.loads(line)["event"] for line in watching.stdout][-1] == "job_finished"
+    assert "results.sqlite" in other.ask("fetch", job, "-o", str(tmp_path / "out"))["files"]
+    assert fetched(tmp_path / "out" / "results.sqlite") == SQUARES
+    with axonp2p.Swarm([processes.tracker], other.home) as swarm:
+        assert swarm.attach(job).fetch() == SQUARES
+
+    job = other.ask("submit", str(folder), "--detach")["job"]
+    until(lambda: other.ask("status", job)["done"] >= 4, "no result")
+    assert other.ask("resume", job, "--here")["state"] == "finished"
+    lives = [event for event in other.folder(job).read_events() if isinstance(event, JobSubmitted)]
+    assert lives[-1].resumed_from_round >= 4
+    assert fetched(other.folder(job).path / "results.sqlite") == SQUARES
+
+    program = write_squares(tmp_path / "program", "calls = true")
+    refused = other.fails("submit", str(program), "--detach").stderr
+    assert "the job cannot be hosted: its calls come from a program" in refused
 
 
 def test_an_interrupted_program_leaves_its_job_to_be_resumed(processes: Processes, tmp_path: Path) -> None:

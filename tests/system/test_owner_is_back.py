@@ -18,6 +18,7 @@ from axonp2p.errors import AxonError
 from axonp2p.sandbox.child import why_no_sandbox
 from peer_daemon.control import caller
 from peer_daemon.control.status import Status
+from tests.laboratory.fork_server import ReadProgram
 from tests.system.person import Person
 from tests.system.processes import Processes
 from tests.system.small_job import write_job
@@ -74,11 +75,11 @@ def person(tmp_path):
     return Person(tmp_path / "person")
 
 
-def submit(person: Person, processes: Processes) -> subprocess.Popen[str]:
+def submit(person: Person, processes: Processes) -> ReadProgram:
     return person.begin("submit", "line", "--tracker", processes.tracker)
 
 
-def finished(job: subprocess.Popen[str]) -> str:
+def finished(job: ReadProgram) -> str:
     said, _ = job.communicate(timeout=200)
     assert job.returncode == 0, said
     return said

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import random
-import subprocess
-import sys
 import textwrap
 from pathlib import Path
 
@@ -15,6 +13,7 @@ import axonp2p
 from axonp2p.client.events.events import BundleSent, Event, JobFinished, PackagesResolved
 from axonp2p.errors import IndexUnreachable, NobodyFits, PackagesWrong
 from axonp2p.sandbox.child import why_no_sandbox
+from tests.laboratory.fork_server import fork_server
 from tests.laboratory.wheel_files import write_wheel
 from tests.system.processes import Processes
 from tests.system.small_job import TASK, write_job
@@ -133,9 +132,7 @@ def test_check_says_what_would_be_sent(processes: Processes, index: Path, tmp_pa
     gull(index)
     folder, home = run_job(tmp_path / "job"), str(tmp_path / "client")
     words = ["check", str(folder), "--tracker", processes.tracker, "--home", home, "--json"]
-    done = subprocess.run(
-        [sys.executable, "-m", "client_cli.main", *words], capture_output=True, text=True, check=False
-    )
+    done = fork_server().run("client_cli.main", words, 200)
     told = json.loads(done.stdout)
     assert done.returncode == 0, told
     assert told["packages"].startswith("2 wheels, 602 KB for cp3")

@@ -51,7 +51,7 @@ from tests.system.one_peer import CLIENT, Swarm
 from tests.system.processes import Processes
 
 OTHER = PrivateKey(b"o" * 32)
-IDLE_LIMIT_KB = 80 * 1024
+IDLE_LIMIT_KB = 66 * 1024
 
 
 @pytest.fixture(scope="module")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import subprocess
-import sys
 import time
 from pathlib import Path
 from typing import Any
@@ -161,15 +160,12 @@ def test_a_job_that_was_left_is_ended_without_peers(swarm: axonp2p.Swarm, tmp_pa
 def test_a_client_that_dies_while_it_stops_a_job_ends_it_when_it_is_back(processes: Processes, tmp_path: Path) -> None:
     home = tmp_path / "client"
     source = write_job(tmp_path / "line", peers=2, rounds=MANY, pause=0.1)
-    command = [sys.executable, "-m", "client_cli.main", "submit", str(source), "--tracker", processes.tracker]
-    with (tmp_path / "out").open("wb") as out:
-        client = subprocess.Popen([*command, "--home", str(home)], stdin=subprocess.DEVNULL, stdout=out, stderr=out)
+    words = ["submit", str(source), "--tracker", processes.tracker, "--home", str(home)]
+    out = (tmp_path / "out").open("wb")
+    client = fork_server().start("client_cli.main", words, out)
     try:
         job = _until_trained(home, 2)
-        stopping = subprocess.Popen(
-            [sys.executable, "-m", "client_cli.main", "stop", job.path.name, "--home", str(home)],
-            stdin=subprocess.DEVNULL,
-        )
+        stopping = fork_server().start("client_cli.main", ["stop", job.path.name, "--home", str(home)], out)
         try:
             _until(lambda: bool(job.read().stops_after), "it does not hear that it is to stop")
             client.kill()
@@ -180,6 +176,7 @@ def test_a_client_that_dies_while_it_stops_a_job_ends_it_when_it_is_back(process
     finally:
         client.kill()
         client.wait()
+        out.close()
     killed = job.read()
     assert killed.state is JobState.RUNNING
     done = axon(home, "resume", job.path.name, "--tracker", processes.tracker)

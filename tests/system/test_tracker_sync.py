@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import subprocess
-import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -20,6 +18,7 @@ from axonp2p.table.tracker_client import announce, line_to, query
 from axonp2p.transport.address import PinnedAddress
 from axonp2p.wire.envelope import Signed, sign
 from tests.fakes import make_row
+from tests.laboratory.fork_server import fork_server
 from tests.system.processes import Processes
 
 pytestmark = pytest.mark.timeout(300)
@@ -66,8 +65,7 @@ def _row(signed: Signed[Row]) -> Row:
 
 
 def status(home: Path) -> dict[str, Any]:
-    command = [sys.executable, "-m", "tracker.main", "status", "--json", "--home", str(home)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    done = fork_server().run("tracker.main", ["status", "--json", "--home", str(home)], 60)
     assert done.returncode == 0, done.stderr
     found: dict[str, Any] = json.loads(done.stdout)
     return found
@@ -119,11 +117,6 @@ def test_three_trackers_share_one_table_whatever_becomes_of_one(tmp_path: Path) 
         assert (seen["alive"], len(seen["trackers"])) == (30, 2)
         assert all(other["lag_s"] is not None and other["lag_s"] < PATIENCE_S for other in seen["trackers"])
         assert all(other["bytes_sent"] > 0 for other in seen["trackers"])
-        text = subprocess.run(
-            [sys.executable, "-m", "tracker.main", "status", "--home", str(tmp_path / "one")],
-            capture_output=True,
-            text=True,
-            timeout=60,
-        ).stdout
+        text = fork_server().run("tracker.main", ["status", "--home", str(tmp_path / "one")], 60).stdout
         assert "trackers 2 of 2 up" in text
         assert text.count(" up ") == 2

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
+from typing import NamedTuple
 
 from axonp2p.clock import Clock
 from axonp2p.identity.peer_id import PeerId
@@ -19,6 +21,16 @@ ANNOUNCES_A_SECOND_OF_ONE, ANNOUNCES_AT_ONCE_OF_ONE = 2.0, 120.0
 NEWCOMER_COSTS = 3.0
 """An announce of a peer that is not known yet; a household has few that are new, and a flood nothing else."""
 PINGS_A_SECOND = 20.0
+
+
+class AdmittedRow(NamedTuple):
+    """A row that this tracker takes."""
+
+    row: Row
+    now: float
+    """When it came, Unix time."""
+    stored: asyncio.Future[None] | None
+    """Done once it is durable; None: it is already."""
 
 
 class Announces:
@@ -42,6 +54,13 @@ class Announces:
 
         Raises an `AxonError` that names the one reason why it is not taken.
         """
+        accepted = self.accept(signed, address)
+        if accepted.stored is not None:
+            await asyncio.shield(accepted.stored)  # another may wait for it too
+        return self.answer(accepted, address)
+
+    def accept(self, signed: Signed[Row], address: str) -> AdmittedRow:
+        """Have a row stored, and wait for nothing: once that is done, `answer`. Raises as `take`."""
         now = self._clock.now()
         if not self._table.index.knows(signed.signer):
             self._limit.take(address, self._clock.monotonic(), NEWCOMER_COSTS - 1)
@@ -49,15 +68,17 @@ class Announces:
         if row.capability is not None:  # who leaves is always heard
             # After the signature: else anybody could use it up.
             self._keys.charge(signed.signer, self._clock.monotonic())
-        await self._table.keep(signed, row, now, source_of(address))
-        reached = self.first_look(row, address)
+        return AdmittedRow(row, now, self._table.keep(signed, row, now, source_of(address)))
+
+    def answer(self, accepted: AdmittedRow, address: str) -> Announced:
+        """What a peer is told whose row is durable."""
         again_in = self._interval.again_in
         return Announced(
             tracker=self._tracker,
             again_in=again_in,
             seen_from=address,
-            time=now,
-            reached=reached,
+            time=accepted.now,
+            reached=self.first_look(accepted.row, address),
             ping_in=ping_in(len(self._table.index), again_in),
         )
 

@@ -16,8 +16,7 @@ import sqlite_utils
 from axonp2p.errors import AxonError, LogDamaged
 from axonp2p.identity.peer_id import PeerId
 from axonp2p.ledger.ledger_client import hand_in, hand_in_voiding
-from axonp2p.ledger.receipt import MOST_RECEIPTS
-from axonp2p.ledger.receipt_batch import receipt_batch_of
+from axonp2p.ledger.receipt import MOST_RECEIPTS, receipt_batch_of
 from axonp2p.logs import get_logger
 from axonp2p.supervision import cancel_and_wait, one_look
 from axonp2p.transport.http.http_caller import HttpCaller

@@ -22,7 +22,7 @@ from axonp2p.ledger.log_messages import (
     ProofAsked,
 )
 from axonp2p.ledger.merkle import consistency_path, inclusion_path, root
-from axonp2p.ledger.receipt_batch import receipt_batch_of
+from axonp2p.ledger.receipt import receipt_batch_of
 from axonp2p.ledger.tree_head import ConsistencyProof, TreeHead, open_head
 from axonp2p.logs import get_logger
 from axonp2p.wire.codec import encode

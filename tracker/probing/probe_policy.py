@@ -56,10 +56,14 @@ class FirstProbes:
         look = self._seen.get(row.peer)
         return look.reached if look is not None and look.place == _place(row) else None
 
+    def is_due(self, row: Row, now: float) -> bool:
+        """Whether nobody has looked lately."""
+        look = self._seen.get(row.peer)
+        return look is None or look.place != _place(row) or now >= look.again_at
+
     def wanted(self, row: Row, now: float) -> bool:
         """Whether to call the peer now, which counts as one look: not when it was done lately, nor too many at once."""
-        look = self._seen.get(row.peer)
-        if look is not None and look.place == _place(row) and now < look.again_at:
+        if not self.is_due(row, now):
             return False
         self._left = min(BURST, self._left + (now - self._at) * LOOKS_A_SECOND)
         self._at = now

@@ -68,11 +68,11 @@ class Prober:
 
     def first_look(self, row: Row, source: str) -> bool | None:
         """Whether a peer that announced itself from this IP address can be called; None until it is known."""
-        ways = worth_calling(row, source, self._dials)
-        if row.capability is None or not ways or not self._has_room(source):
-            return self._first_probes.reached(row)
-        if self._first_probes.wanted(row, self._clock.monotonic()):
-            self._start(self._look(row, ways), source)
+        now = self._clock.monotonic()
+        if row.capability is not None and self._first_probes.is_due(row, now) and self._has_room(source):
+            ways = worth_calling(row, source, self._dials)
+            if ways and self._first_probes.wanted(row, now):
+                self._start(self._look(row, ways), source)
         return self._first_probes.reached(row)
 
     def hear(self, signed: Signed[Report], source: str) -> bool:

@@ -215,22 +215,20 @@ def _opened(path: Path) -> sqlite_utils.Database:
     database.execute("PRAGMA synchronous=FULL")
     database.execute(f"PRAGMA cache_size=-{CACHE_KIB}")
     version = database.execute("PRAGMA user_version").fetchone()[0]
-    if version > SCHEMA_VERSION:
+    if version not in (0, SCHEMA_VERSION):  # 0: a new file
+        age = "a newer" if version > SCHEMA_VERSION else "an older"
         raise SettingsError(
-            f"{path} was written by a newer axon-tracker",
+            f"{path} was written by {age} axon-tracker",
             cause=f"its form is {version}, this program knows {SCHEMA_VERSION}",
             fix="install that version, or name another folder with --home DIR",
         )
-    _make_tables(database, version)
+    _make_tables(database)
     return database
 
 
-def _make_tables(database: sqlite_utils.Database, version: int) -> None:
+def _make_tables(database: sqlite_utils.Database) -> None:
     with database.atomic():
         table = database.table
-        if version < 3:
-            # Rows live for minutes and their peers announce again: no older form is worth reading.
-            database.execute("DROP TABLE IF EXISTS rows")
         table("rows").create(
             {"place": int, "peer": str, "facts": bytes, "profile": bytes, "body": bytes},
             pk="place",
@@ -245,12 +243,6 @@ def _make_tables(database: sqlite_utils.Database, version: int) -> None:
             defaults={"used": 0, "issued": 0, "peers": 0},
             if_not_exists=True,
         )
-        if "used" not in tokens.columns_dict:
-            tokens.add_column("used", int, not_null_default=0)
-        if "promised" not in tokens.columns_dict:
-            tokens.add_column("promised", bytes)
-        for name in {"issued", "peers"} - set(tokens.columns_dict):
-            tokens.add_column(name, int, not_null_default=0)
         tokens.create_index(["source", "expires"], if_not_exists=True)
         tokens.create_index(["client", "expires"], if_not_exists=True)
         tokens.create_index(["used", "issued"], if_not_exists=True)

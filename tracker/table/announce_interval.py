@@ -21,6 +21,8 @@ class AnnounceInterval:
         self._alive = 0
         self._busy = 0.0
         self._last: tuple[float, float] | None = None
+        self.again_in = self._wanted()
+        """Seconds until a peer shall announce itself again."""
 
     def worked(self, now: float, processor_s: float, alive: int) -> None:
         """At `now` (of a clock that never goes back) so much processor time had been used, in seconds; so many live."""
@@ -30,10 +32,9 @@ class AnnounceInterval:
             share = (processor_s - self._last[1]) / passed
             self._busy += (share - self._busy) * (1 - math.exp(-passed / _SETTLES_S))
         self._last = (now, processor_s)
+        self.again_in = self._wanted()
 
-    @property
-    def again_in(self) -> float:
-        """Seconds until a peer shall announce itself again."""
+    def _wanted(self) -> float:
         wanted = max(self._rule, self._alive / ANNOUNCES_A_SECOND)
         # Peers answer to a new interval only when the old one is over. The root keeps that from swinging.
         wanted *= math.sqrt(max(1.0, self._busy / BUSY))

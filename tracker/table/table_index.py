@@ -27,6 +27,7 @@ from axonp2p.table.slots import supersedes
 from axonp2p.transport.messages import CLOCK_TOLERANCE_S
 from axonp2p.wire.codec import decode_as
 from axonp2p.wire.envelope import Signed
+from tracker.table.admission import KnownRow
 from tracker.table.index_columns import Columns, Places, pack_facts
 from tracker.table.offer_profiles import Profile, Profiles, profile_of
 
@@ -111,6 +112,13 @@ class TableIndex:
         """The row that is remembered, as its peer signed it; also a withdrawn or expired one."""
         place = self._known(peer)
         return None if place is None else self._signed(place)
+
+    def known(self, peer: PeerId) -> KnownRow | None:
+        """Number and signed bytes of the row that is remembered."""
+        place = self._known(peer)
+        if place is None:
+            return None
+        return KnownRow(self._columns.get("sequence", place), self._body(place)[SIGNATURE_BYTES:])
 
     def rows(self) -> Iterator[tuple[PeerId, int]]:
         """Peer and number of every row that is remembered. The index must not change meanwhile."""
@@ -284,9 +292,14 @@ class TableIndex:
         self._free.append(place)
 
     def _signed(self, place: int) -> Signed[Row]:
-        body, peer = self._bodies[place], self._peers[place]
-        assert body is not None and peer is not None  # noqa: PT018
-        return _signed(peer, body)
+        peer = self._peers[place]
+        assert peer is not None
+        return _signed(peer, self._body(place))
+
+    def _body(self, place: int) -> bytes:
+        body = self._bodies[place]
+        assert body is not None
+        return body
 
     def _row(self, place: int) -> Row | None:
         try:

@@ -39,7 +39,7 @@ MOST_WAITING = 4096
 """Rows that may wait to be stored; over that, announces are refused as busy."""
 MOST_TOGETHER = 512
 """Rows in one commit."""
-WRITTEN_EVERY_S = 0.01
+WRITTEN_EVERY_S = 0.02
 """Seconds between two commits. One costs as much processor time as ten rows in it do, so those that come meanwhile wait
 for the next; the first after a pause does not."""
 _LOADED_TOGETHER = 20_000
@@ -119,11 +119,12 @@ class TableStore:
         self.index.enter_many(entries)
         return gone
 
-    async def keep(self, signed: Signed[Row], row: Row, now: float, source: str) -> bool:
-        """Store a row that `open_announced` believed; returns whether it is new. It is durable when this returns.
+    def keep(self, signed: Signed[Row], row: Row, now: float, source: str) -> asyncio.Future[None] | None:
+        """Store a row that `open_announced` believed. It is durable once what is returned is done; None: it is already.
 
         `source` is whence it came (`rate_limit.source_of`). Raises `StaleRow`, `MalformedMessage` when its capability
-        cannot be read, `Busy`, and `TooOften` when too many peers were announced from there.
+        cannot be read, `Busy`, and `TooOften` when too many peers were announced from there. Who waits must not cancel
+        what is returned: others may wait for it too.
         """
         if len(self._waiting) >= MOST_WAITING:
             raise Busy("too much waits to be stored", fix="ask again in a few seconds")
@@ -134,12 +135,9 @@ class TableStore:
         if arrival is not None:
             self._sources.came(arrival.entry.place, source)
             self._of_learnt.forget([arrival.entry.place])
-            await arrival.done
-            return True
+            return arrival.done
         earlier = self._arriving.get(row.peer)
-        if earlier is not None:
-            await asyncio.shield(earlier.done)
-        return False
+        return None if earlier is None else earlier.done
 
     def has_room_for(self, learnt: PassedOnBy | None) -> bool:
         """Whether more peers are taken that only this learnt tracker knows; always for a trusted one (None).
@@ -213,8 +211,7 @@ class TableStore:
         arriving = self._arriving.get(peer)
         if arriving is not None:
             return KnownRow(arriving.row.sequence, arriving.signed.payload)
-        sequence, known = self.index.sequence_of(peer), self.index.signed_of(peer)
-        return None if sequence is None or known is None else KnownRow(sequence, known.payload)
+        return self.index.known(peer)
 
     async def _write_waiting(self) -> None:
         loop = asyncio.get_running_loop()

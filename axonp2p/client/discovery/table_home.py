@@ -99,7 +99,8 @@ class TableHome:
 
     async def _look_around(self) -> list[str]:
         # It loads zeroconf, a tenth of a client's start, for those few that know nobody.
-        from axonp2p.table.dht.lan import Lan, LanPeer
+        from axonp2p.table.dht.lan import LanPeer
+        from axonp2p.table.dht.mdns import Lan
 
         found: list[LanPeer] = []
         lan = Lan(None, found.append)

@@ -20,16 +20,62 @@ from axonp2p.client.events.bundle_events import PackagesResolved as PackagesReso
 from axonp2p.client.events.bundle_events import PeerHelped as PeerHelped
 from axonp2p.client.events.bundle_events import PieceWrong as PieceWrong
 from axonp2p.client.events.event import Event as Event
-from axonp2p.client.events.keeping_events import FileDamaged as FileDamaged
-from axonp2p.client.events.keeping_events import PeersAwaited as PeersAwaited
-from axonp2p.client.events.owner_events import JobGoesOn as JobGoesOn
-from axonp2p.client.events.owner_events import JobWaiting as JobWaiting
-from axonp2p.client.events.owner_events import PeerHandedBack as PeerHandedBack
-from axonp2p.client.events.owner_events import PeerPaused as PeerPaused
-from axonp2p.client.events.owner_events import PeerResumed as PeerResumed
 from axonp2p.jobs.kinds import KINDS, load
 from axonp2p.wire.json_form import decode_json, ready_to_decode
 from axonp2p.wire.quantities import Count, Number
+
+
+class FileDamaged(Event, frozen=True):
+    """A file of the job's folder was damaged, or not there: it is put aside, and made again from what is known else."""
+
+    name: str
+    """Of the file."""
+    file: str
+    """Where the damaged file is now; empty if there was none."""
+
+
+class PeersAwaited(Event, frozen=True):
+    """Too few peers are there for the job to go on; it keeps what it has, and looks for others."""
+
+    there: Count
+    """How many are there."""
+    needed: Count
+    """How many the job needs at least."""
+    seconds: Number
+    """For how long it does so."""
+    reason: str
+
+
+class PeerPaused(Event, frozen=True):
+    """The peer's owner needs the machine: its worker is frozen, and later continues or is handed back."""
+
+    peer: str
+    reason: str
+
+
+class PeerResumed(Event, frozen=True):
+    """Its worker continues."""
+
+    peer: str
+
+
+class PeerHandedBack(Event, frozen=True):
+    """The peer's owner takes the machine back. It ends the round that runs where there is time, and leaves then."""
+
+    peer: str
+    reason: str
+    round: Count
+    """The one that runs, from 0."""
+
+
+class JobWaiting(Event, frozen=True):
+    """Without these paused peers fewer than `min-peers` are left: no deadline passes until one of them continues."""
+
+    peers: list[str]
+
+
+class JobGoesOn(Event, frozen=True):
+    """The job waits for no paused peer any more."""
 
 
 class JobSubmitted(Event, frozen=True):

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 
@@ -41,13 +41,16 @@ from axonp2p.hosting.folder_files import (
     STATES,
     Kind,
     is_frozen,
+    is_packed,
     kind_of,
+    packed_name,
     rounds_of,
     to_copy,
 )
-from axonp2p.hosting.hosted_folder import bytes_under, seen_on_disk
+from axonp2p.hosting.hosted_folder import bytes_under, packed_in, seen_on_disk
 from axonp2p.hosting.messages import FolderFile
-from axonp2p.jobs.lifecycle import is_over
+from axonp2p.jobs.kinds import KINDS, load
+from axonp2p.jobs.lifecycle import JobState, is_over
 from axonp2p.logs import get_logger
 from axonp2p.plain_text import bytes_text
 
@@ -112,18 +115,46 @@ class HostedCopy:
                 await self._fetch(file, there)
         if there is not None and (self._most_bytes is not None or (self._result and not state.at_work)):
             await OutputsCopy(folder, self._line, self._most_bytes).copy(there)
-        left_files_of = await self._copy_left(there) if there is not None and not state.at_work else None
+        left_files_of = None
+        if there is not None and not state.at_work:
+            left_files_of = await self._copy_last(state.files, there)
         if there is not None and not (state.at_work and is_over(there.state)):
             folder.write(self._with_what_is_known_here(there), lasting=not state.at_work)
         return looked_at(folder, self._line.host, state, there, self._clock.now(), left_files_of)
 
-    async def _copy_left(self, there: JobRecord) -> float | None:
-        """What programs of a job left at peers, on which nothing works any more, once; which record's that is."""
+    async def _copy_last(self, files: Sequence[FolderFile], there: JobRecord) -> float | None:
+        """What may change until nothing works on the job any more, once: packed results, and what its programs left at
+        peers. Gives which record's that is.
+        """
         mark = read_mark(self._folder)
         if not self._result or (mark is not None and mark.left_files_of == there.updated):
             return None
+        if unpack := KINDS[there.kind].unpack:
+            await self._copy_packed(load(unpack), files, there)
         await OutputsCopy(self._folder, self._line, self._most_bytes).copy_left(there)
         return there.updated
+
+    async def _copy_packed(
+        self, unpack: Callable[[JobRecord, Path], None], files: Sequence[FolderFile], there: JobRecord
+    ) -> None:
+        packed = next((file for file in files if is_packed(file.name)), None)
+        if packed is None:
+            if there.state is JobState.FINISHED:
+                raise MalformedMessage(f"{self._line.host.called} has finished {there.id}, and gives no results")
+            return
+        path, most = self._folder.path / packed.name, self._most_bytes
+        if most is not None and 2 * packed.size > most - bytes_under(self._folder.path):
+            raise LimitReached(f"{there.id} takes more than the {bytes_text(most)} that it may")
+        await self._fetch(packed, there)
+        try:
+            await asyncio.to_thread(unpack, there, path)
+        except MalformedMessage:
+            path.unlink()
+            raise
+        for other in packed_in(self._folder.path):
+            # A host that keeps a copy gives it on as it came.
+            if other != path or most is None:
+                other.unlink()
 
     def _with_room(self, wanted: list[FolderFile]) -> list[FolderFile]:
         """Those for which there is room: without the large ones, where these have none."""
@@ -229,6 +260,9 @@ def _is_right(arriving: Path, name: str, record: JobRecord | None) -> bool:
             found = hashlib.file_digest(file, "sha256").hexdigest()
         return record is not None and found == (record.model_sha256 if name == MODEL else record.best_sha256)
     rounds, _, state = name.removeprefix(f"{STATES}/").removesuffix(".safetensors").partition("-")
+    if is_packed(name):
+        with arriving.open("rb") as file:
+            return packed_name(hashlib.file_digest(file, "sha256").hexdigest()) == name
     if is_frozen(name):
         return FrozenFile(arriving, bytes.fromhex(state)).fits()
     return Checkpoint(arriving, int(rounds), bytes.fromhex(state)).fits()

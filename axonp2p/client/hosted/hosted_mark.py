@@ -15,6 +15,7 @@ from axonp2p.files import write_whole
 from axonp2p.hosting.host import Host
 from axonp2p.hosting.messages import FolderState, HostRole
 from axonp2p.identity.peer_id import PeerId
+from axonp2p.jobs.kinds import KINDS
 from axonp2p.transport.address import PinnedAddress
 from axonp2p.wire.json_form import decode_json
 from axonp2p.wire.quantities import Count, UnixMoment
@@ -62,7 +63,8 @@ class HostedMark(msgspec.Struct, frozen=True, kw_only=True):
     former: OtherHost | None = None
     """The one that the job was taken from, because it did not answer: to be told when it does."""
     left_files_of: UnixMoment = 0.0
-    """When the record was written (`JobRecord.updated`) of which the files are here that the job's programs left."""
+    """When the record was written (`JobRecord.updated`) of which the files are here that the job's programs left, and
+    the results that travel packed."""
 
     @property
     def place(self) -> Host:
@@ -122,11 +124,12 @@ def looked_at(
 
 
 def has_all(folder: JobFolder) -> bool:
-    """Whether the result of a hosted job is here, and with it what the job's programs left at peers."""
+    """Whether the result of a hosted job is here, the last one, and with it what the job's programs left at peers."""
     if not has_result(folder):
         return False
     record, mark = folder.read(), read_mark(folder)
-    return not left_folders(folder, record) or (mark is not None and mark.left_files_of == record.updated)
+    may_change = KINDS[record.kind].unpack or left_folders(folder, record)
+    return not may_change or (mark is not None and mark.left_files_of == record.updated)
 
 
 def remove_mark(folder: JobFolder) -> None:

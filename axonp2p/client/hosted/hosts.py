@@ -12,8 +12,7 @@ from axonp2p.client.hosted.hosted_mark import HostedMark, OtherHost
 from axonp2p.client.leasing.hiring import Means
 from axonp2p.errors import AxonError, JobFileWrong, Refused, TrackerUnreachable, Unreachable
 from axonp2p.hosting.caller import HostLine, ask_offer
-from axonp2p.hosting.host import Host
-from axonp2p.hosting.job_key import job_key
+from axonp2p.hosting.host import Host, job_key
 from axonp2p.hosting.messages import HostedJob, HostJob, HostOffer
 from axonp2p.jobs.bundle import Bundle
 from axonp2p.logs import get_logger

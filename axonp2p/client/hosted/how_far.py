@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from axonp2p.client.storage.job_record import JobRecord
 from axonp2p.client.storage.job_store import JobFolder
 from axonp2p.errors import SettingsError
-from axonp2p.hosting.folder_files import newest_rounds
+from axonp2p.hosting.folder_files import is_packed, newest_rounds
 from axonp2p.hosting.messages import FolderFile
 from axonp2p.jobs.kinds import KINDS, load
 from axonp2p.jobs.lifecycle import JobState
@@ -29,11 +29,15 @@ def has_result(folder: JobFolder) -> bool:
     """Whether its result is here."""
     try:
         record = folder.read()
-        files = KINDS[record.kind].result_files[:1]
-        there = record.state is JobState.FINISHED and all((folder.path / name).exists() for name in files)
+        there = record.state is JobState.FINISHED and has_files(folder, record)
         return there and not lacking_outputs(folder, record)
     except SettingsError:
         return False
+
+
+def has_files(folder: JobFolder, record: JobRecord) -> bool:
+    """Whether the first file of its result is here."""
+    return all((folder.path / name).exists() for name in KINDS[record.kind].result_files[:1])
 
 
 def left_folders(folder: JobFolder, record: JobRecord) -> dict[str, int]:
@@ -48,18 +52,21 @@ def kept_here(folder: JobFolder) -> int | None:
         return states[0].rounds
     try:
         record = folder.read()
-        return (_results_in(record) - len(lacking_outputs(folder, record))) or None
+        packed = bool(KINDS[record.kind].unpack) and has_files(folder, record)
+        return (_results_in(record, packed=packed) - len(lacking_outputs(folder, record))) or None
     except SettingsError:
         return None
 
 
 def kept_there(files: Iterable[FolderFile], record: JobRecord | None) -> int | None:
     """The same of a host with these files."""
-    return newest_rounds(files) or (record and _results_in(record)) or None
+    packed = any(is_packed(file.name) for file in files)
+    return newest_rounds(files) or (record and _results_in(record, packed=packed)) or None
 
 
-def _results_in(record: JobRecord) -> int:
-    return record.kept if KINDS[record.kind].outputs else 0
+def _results_in(record: JobRecord, *, packed: bool) -> int:
+    """`packed`: results that travel so are there."""
+    return record.kept if packed or KINDS[record.kind].outputs else 0
 
 
 def after_text(kept: int | None, folder: JobFolder, otherwise: str) -> str:

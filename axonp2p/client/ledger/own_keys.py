@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from axonp2p.hosting.job_key import job_key
+from axonp2p.hosting.host import job_key
 from axonp2p.identity.keys import PrivateKey
 from axonp2p.identity.peer_id import PeerId
 from axonp2p.ledger.ledger_client import balances

@@ -23,8 +23,7 @@ from axonp2p.errors import AxonError, MalformedMessage, PeerMisbehaved
 from axonp2p.identity.keys import PrivateKey
 from axonp2p.identity.peer_id import PeerId
 from axonp2p.ledger.ledger_client import hand_in
-from axonp2p.ledger.receipt import DoublySigned, Receipt, Work, open_doubly_signed, open_receipt
-from axonp2p.ledger.receipt_batch import receipt_batch_of
+from axonp2p.ledger.receipt import DoublySigned, Receipt, Work, open_doubly_signed, open_receipt, receipt_batch_of
 from axonp2p.logs import get_logger
 from axonp2p.table.tracker_lines import TrackerLines
 from axonp2p.transport.messages import LONGEST_TEXT

@@ -12,6 +12,7 @@ from axonp2p.client.ledger.receipts import ReceiptOffice
 from axonp2p.client.run.crew import LeasedCrew
 from axonp2p.client.storage.job_journal import JobJournal
 from axonp2p.client.storage.job_record import NumberedReceipts
+from axonp2p.errors import AxonError
 from axonp2p.ledger.balances import credits_of
 from axonp2p.ledger.receipt import Work
 
@@ -64,6 +65,12 @@ class JobSettlement:
         written = self._office.write((leases[rank], work) for rank, work in works.items() if rank in leases)
         commit(self.credits(), self._office.book.keep())
         self._journal.afterwards(partial(self._office.ask, written))
+
+    async def settle_after(self, error: BaseException) -> None:
+        """The job ends with this error: all that was paid is on the disk, and settled unless it was cancelled."""
+        await self._journal.disk.finished()
+        if isinstance(error, AxonError):
+            await self.settle()
 
     async def settle(self) -> int:
         """At the end: fetch logs, wait for the last receipts and convictions; how many receipts a tracker keeps."""

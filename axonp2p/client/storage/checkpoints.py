@@ -23,7 +23,7 @@ from axonp2p.blobs.pieces import PIECE_BYTES, PieceBook, PieceHasher
 from axonp2p.disk_errors import not_writable
 from axonp2p.errors import MalformedMessage
 from axonp2p.files import put_aside, sync_folder
-from axonp2p.training.state_transfer.checkpoint_file import (
+from axonp2p.tensors.checkpoint_file import (
     LENGTH_BYTES,
     Model,
     frozen_header_of,

@@ -1,20 +1,33 @@
-"""Results on their way in: bounded before anything is allocated, checked before anything is decoded. Pure.
+"""Results on their way in: bounded before anything is allocated, checked before anything is decoded.
 
 A peer sends results of one chunk in parts at a time, so one buffer a peer is enough.
 """
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 from dataclasses import dataclass
 from typing import Any
 
 from axonp2p.errors import PeerMisbehaved
 from axonp2p.kinds.map.call_forms import CallOutcome, open_outcome, open_outcomes
-from axonp2p.kinds.map.messages import CallResults, ResultPart
+from axonp2p.kinds.map.messages import (
+    AtWork,
+    BlobsLacking,
+    CallResults,
+    ChunkBegun,
+    ChunkOver,
+    FromWorkerMap,
+    ResultPart,
+)
+from axonp2p.wire.codec import decode
+from axonp2p.wire.frame import HEADER_LIMIT, Frame
 
 ROOM = 2 * 2**20
 """Bytes that results of a chunk may have together beside one that is as large as a result may be."""
+SMALL = 64 * 1024
+"""Bytes of results that are opened without a thread."""
 
 
 @dataclass(frozen=True)
@@ -32,6 +45,37 @@ class ArrivedResults:
     def size(self) -> int:
         """Bytes, about."""
         return sum(len(one.value) + 64 for one in self.outcomes)
+
+
+MapWord = AtWork | ChunkBegun | ChunkOver | BlobsLacking | ArrivedResults
+"""What a worker says, with results in one piece."""
+
+
+class ArrivingWords:
+    """Of all peers, by rank. Raises `PeerMisbehaved` for what does not fit."""
+
+    def __init__(self, most_result: int) -> None:
+        self._most_result = most_result
+        self._results: dict[int, ArrivingResults] = {}
+
+    async def opened(self, rank: int, frame: Frame) -> MapWord | None:
+        """The word in a frame; None: it is a part of one."""
+        message: FromWorkerMap = decode(frame.header, FromWorkerMap, HEADER_LIMIT)
+        arriving = self._results.setdefault(rank, ArrivingResults(self._most_result))
+        match message:
+            case ResultPart():
+                arriving.part(message, frame.payload)
+                return None
+            case CallResults() if message.size <= SMALL:
+                return arriving.last(message, frame.payload)
+            case CallResults():
+                return await asyncio.to_thread(arriving.last, message, frame.payload)
+            case _:
+                return message
+
+    def forget(self, rank: int) -> None:
+        """That peer is gone."""
+        self._results.pop(rank, None)
 
 
 class ArrivingResults:

@@ -39,6 +39,10 @@ class PackedPart(msgspec.Struct, frozen=True, array_like=True):
         return [*([self.blob] if self.blob else []), *self.blobs]
 
 
+OWN_MERGE = PackedPart()
+"""In the place of a function: the job's own `reduce`, for values that `pack_values` has packed."""
+
+
 class PackedCall(msgspec.Struct, frozen=True, array_like=True):
     """One call of a chunk."""
 
@@ -89,6 +93,16 @@ def open_outcomes(data: BlobBytes, calls: int) -> list[CallOutcome]:
     if len(found) != calls:
         raise MalformedMessage(f"{len(found)} results of {calls} calls")
     return found
+
+
+def pack_values(values: list[bytes]) -> bytes:
+    """The arguments of a merge: results as they came home."""
+    return msgspec.msgpack.encode(values)
+
+
+def open_values(data: BlobBytes) -> list[bytes]:
+    """The same, each packed still. Raises `msgspec.MsgspecError`."""
+    return msgspec.msgpack.decode(data, type=list[bytes])
 
 
 def pack_error(kind: str, message: str, traceback: str = "") -> bytes:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from axonp2p.client.leasing.lease import Lease
 from axonp2p.client.ledger.receipts import ReceiptBook
 from axonp2p.client.run.settlement import JobSettlement
 from axonp2p.client.storage.job_journal import JobJournal
@@ -57,7 +58,7 @@ class CallPay:
         self.due = now + PAY_EVERY_S
         works, paid = dict[int, Work](), dict(self._record.paid)
         for rank, lease in settlement.crew.leases.items():
-            place = place_of(lease.promise.uuid, lease.row.peer)
+            place = place_of(lease)
             if work := self._owed(place, paid.get(place, PaidWork())):
                 works[rank] = work
                 paid[place] = self._all(place)
@@ -92,6 +93,6 @@ class CallPay:
         return record
 
 
-def place_of(reservation: str, peer: str) -> str:
-    """As results.sqlite and job.json name it."""
-    return f"{reservation}/{peer}"
+def place_of(lease: Lease) -> str:
+    """Its reservation and peer, as results.sqlite and job.json name them."""
+    return f"{lease.promise.uuid}/{lease.row.peer}"

@@ -20,6 +20,7 @@ from axonp2p.jobs.bundle import Bundle, alone
 from axonp2p.kinds.map.call_forms import ChunkCalls, PackedCall, PackedPart
 from axonp2p.kinds.map.calls.calls_store import CallsStore
 from axonp2p.kinds.map.calls.live_calls import LiveCalls
+from axonp2p.kinds.map.merge_calls import MergeCalls
 from axonp2p.kinds.map.messages import BeginChunk, KeepBlob, UseBlob
 from axonp2p.kinds.map.queue_actions import StartChunk
 from axonp2p.supervision import cancel_and_wait
@@ -33,16 +34,24 @@ MOST_BROUGHT = 128
 
 
 class ChunkSending:
-    """Of one life of the client. Without a store, calls are of the job's own function.
+    """Of one life of the client. Without a store, calls are of the job's own functions.
 
     `failed(rank, error)` is told why a peer cannot have a blob; a peer that is gone is not told of.
     """
 
     def __init__(
-        self, store: CallsStore | None, live: LiveCalls | None, failed: Callable[[int, AxonError], None]
+        self,
+        blobs: Path,
+        failed: Callable[[int, AxonError], None],
+        store: CallsStore | None = None,
+        live: LiveCalls | None = None,
+        merges: MergeCalls | None = None,
     ) -> None:
+        """`blobs`: the folder of the blobs that calls name."""
+        self._blobs = blobs
         self._store = store
         self._live = live
+        self._merges = merges
         self._failed = failed
         self._functions: dict[str, PackedPart] = {}
         self._sending: dict[int, BlobSending] = {}
@@ -55,17 +64,18 @@ class ChunkSending:
     async def start(self, action: StartChunk, crew: LeasedCrew) -> None:
         """Send a chunk; waits for the disk alone."""
         items = list(action.items)
-        if self._store is None:
+        parts = await self._parts(items)
+        if parts is None:
             crew.tell(action.rank, pack_frame(BeginChunk(chunk=action.chunk, items=items)))
             return
         functions: dict[PackedPart, int] = {}
         calls = []
-        for function, arguments in await self._parts(items):
+        for function, arguments in parts:
             calls.append(PackedCall(functions.setdefault(function, len(functions)), arguments))
         names = dict.fromkeys(name for part in functions for name in part.names)
         names |= dict.fromkeys(name for call in calls for name in call.arguments.names)
         if action.rank not in self._sending:
-            self._sending[action.rank] = BlobSending(action.rank, crew, self._store, self._content, self._failed)
+            self._sending[action.rank] = BlobSending(action.rank, crew, self._blobs, self._content, self._failed)
         self._named[action.rank, action.chunk] = list(names)
         self._sending[action.rank].need(names)
         payload = msgspec.msgpack.encode(ChunkCalls(list(functions), calls))
@@ -106,9 +116,15 @@ class ChunkSending:
         """Nothing more is sent."""
         for rank in list(self._sending):
             await self.drop(rank)
+        if self._merges:
+            await asyncio.to_thread(self._merges.end)
 
-    async def _parts(self, items: list[int]) -> list[tuple[PackedPart, PackedPart]]:
-        assert self._store is not None
+    async def _parts(self, items: list[int]) -> list[tuple[PackedPart, PackedPart]] | None:
+        """The function and the arguments of each; None: they are calls of the job's own function for items."""
+        if self._merges and self._merges.makes(items):
+            return await self._merges.parts(items)
+        if self._store is None:
+            return None
         given = self._live.given_out(items) if self._live else [None] * len(items)
         missing = [item for item, call in zip(items, given, strict=True) if call is None]
         read = await asyncio.to_thread(self._read, missing) if missing else {}
@@ -133,13 +149,13 @@ class BlobSending:
         self,
         rank: int,
         crew: LeasedCrew,
-        store: CallsStore,
+        blobs: Path,
         content: Callable[[str, Path], Awaitable[Bundle]],
         failed: Callable[[int, AxonError], None],
     ) -> None:
         self._rank = rank
         self._crew = crew
-        self._store = store
+        self._blobs = blobs
         self._content = content
         self._failed = failed
         self._sent: set[str] = set()
@@ -180,7 +196,7 @@ class BlobSending:
         try:
             while self._waiting:
                 name = next(iter(self._waiting))
-                await self._send(name, self._store.blob(name))
+                await self._send(name, self._blobs / name)
                 self._waiting.pop(name, None)
         except Unreachable:
             return  # its lease says that it is gone

@@ -49,6 +49,8 @@ class OpinionAwaited(Event, frozen=True):
     """How many peers must find the same of each."""
     awaited: Count
     """How many items of the job wait for another opinion now."""
+    seconds: Number = 0.0
+    """How long its calls took, as far as the client can tell."""
 
 
 class PeerOutvoted(Event, frozen=True):

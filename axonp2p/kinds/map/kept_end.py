@@ -8,7 +8,9 @@ from axonp2p.client.events.events import FileDamaged, JobFinished
 from axonp2p.client.ledger.receipts import ReceiptBook
 from axonp2p.client.no_result import no_result
 from axonp2p.client.storage.job_journal import JobJournal
+from axonp2p.client.storage.job_store import JobFolder
 from axonp2p.client.storage.kept_bundle import spec_of
+from axonp2p.errors import JobFailed
 from axonp2p.jobs.lifecycle import JobState
 from axonp2p.kinds.map.call_pay import CallPay
 from axonp2p.kinds.map.calls.calls_store import CallsStore
@@ -16,7 +18,7 @@ from axonp2p.kinds.map.events import CallsDone
 from axonp2p.kinds.map.items_file import ItemsFile
 from axonp2p.kinds.map.record import MapRecord
 from axonp2p.kinds.map.results_store import ResultsStore
-from axonp2p.kinds.map.section import MapJob
+from axonp2p.kinds.map.section import MapJob, tree_of
 
 RESULTS = "results.sqlite"
 
@@ -29,8 +31,12 @@ def finish(journal: JobJournal, book: ReceiptBook, now: float) -> JobFinished:
     store = ResultsStore(journal.folder.path / RESULTS)
     try:
         found = open_results(journal, store, CallPay(journal), book, now)
+        tree = store.tree()
     finally:
         store.close()
+    if tree and tree.calls - 1 not in found:
+        problem = f"{journal.record.id} has no result: its results are not merged yet"
+        raise JobFailed(problem, fix=f"axon resume {journal.record.id}")
     if not found:
         raise no_result(journal.record, at_work=False)
     journal.enter(JobState.FINISHED)
@@ -47,22 +53,29 @@ def open_results(journal: JobJournal, store: ResultsStore, pay: CallPay, book: R
         journal.tell(FileDamaged(name=RESULTS, file=str(aside)))
     found = store.finished()
     pay.open(store.work(), book, now, forget=bool(aside))
-    items = _items(journal, spec)
+    items = items_of(spec, journal.folder)
+    if tree := tree_of(spec, items):
+        store.keep_tree(tree)
+        # A crash may have come between a result that was taken back and those that it is part of.
+        lacking = tree.ancestors_of(set(range(tree.calls)).difference(found))
+        store.forget(lacking)
+        items, found = tree.calls, sorted(set(found) - lacking)
     journal.change(lasting=True, items=items, results=len(found), failed=len(store.failed()))
     return found
 
 
-def _items(journal: JobJournal, spec: MapJob) -> int:
+def items_of(spec: MapJob, folder: JobFolder) -> int:
+    """How many items the job in that folder has. Blocks."""
     section = spec.map
     if section.calls:
-        calls = CallsStore(journal.folder.path)
+        calls = CallsStore(folder.path)
         try:
             return calls.count()
         finally:
             calls.close()
     if isinstance(section.items, int):
         return section.items
-    return len(ItemsFile(journal.folder.bundle / section.items))
+    return len(ItemsFile(folder.bundle / section.items))
 
 
 def finished_event(journal: JobJournal, *, copied: int = 0, **of_this_life: Any) -> JobFinished:

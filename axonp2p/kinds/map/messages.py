@@ -49,10 +49,17 @@ class PrepareCalls(Message, tag=True, frozen=True):
     """The function of all calls, `task.py:work`; empty: each call comes with its own."""
     items: Annotated[str, msgspec.Meta(max_length=LONGEST_PATH)] = ""
     """The file of the bundle with a line of JSON for each item; empty: an item is its number."""
+    reduce: Annotated[str, msgspec.Meta(max_length=320, pattern=rf"^({_FUNCTION})?\Z")] = ""
+    """The function that makes one result of two, `task.py:merge`; empty: none is merged. With it, a call is one of
+    `reduce_tree.ReduceTree`."""
+    count: Annotated[int, msgspec.Meta(ge=0, le=MOST_ITEMS)] = 0
+    """How many items are folded or merged."""
+    fold: Annotated[int, msgspec.Meta(ge=1, le=MOST_ITEMS)] = 1
+    """How many of them are folded by one call."""
 
 
 class BeginChunk(Message, tag=True, frozen=True):
-    """Make these calls, once a core is free. The payload has the calls, unless they come from the bundle."""
+    """Make these calls, once a core is free. The payload has the calls, unless they are of the job's own function."""
 
     chunk: Count
     items: Items

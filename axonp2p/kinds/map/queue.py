@@ -2,7 +2,7 @@
 
 Each call tells what has happened and gives back what is to be done. There is one queue, and peers are given chunks of
 it as they have room: for each core one chunk that runs and one that waits. Waiting chunks may be taken back; one that
-runs is never moved, only copied. Dask's work stealing moved a task 45 times and lost others; a copy cannot be lost.
+runs is never moved, only copied.
 
 An item is in one of these places:
 
@@ -12,6 +12,7 @@ An item is in one of these places:
                      +---- its function raised and no retry is left, or its process crashed too often
 
 An item that needs the same result of several peers waits again after each, for one that has not made its call yet.
+Where results are merged, the calls that merge are items too, which wait once all that they merge is done.
 
 Lost peers, pauses and chunks that are taken back cost a call nothing.
 """
@@ -19,40 +20,26 @@ Lost peers, pauses and chunks that are taken back cost a call nothing.
 from __future__ import annotations
 
 import math
-from collections import Counter
 from collections.abc import Iterable, Sequence
 
-from axonp2p.client.run.standing_still import Durations, stands_still_from
 from axonp2p.errors import PeerMisbehaved
-from axonp2p.kinds.map.chunk_sizes import ChunkSizes
-from axonp2p.kinds.map.messages import MOST_CALLS, HeldChunk
-from axonp2p.kinds.map.opinions.quorum import Accepted, Undecided, Vote, verdict
+from axonp2p.kinds.map.chunks.call_failures import CallFailures
+from axonp2p.kinds.map.chunks.live_chunks import LiveChunk, LiveChunks
+from axonp2p.kinds.map.chunks.next_chunks import NextChunks
+from axonp2p.kinds.map.chunks.waiting_items import WaitingItems
+from axonp2p.kinds.map.messages import HeldChunk
+from axonp2p.kinds.map.opinions.open_items import OpenItems
+from axonp2p.kinds.map.opinions.quorum import Accepted, Undecided
 from axonp2p.kinds.map.queue_actions import (
-    CRASHES,
-    Distrust,
+    CountedResults,
     KeepCrash,
-    KeepOpinions,
-    KeepResults,
     KeepUndecided,
-    LiveChunk,
     QueueAction,
     QueuePlan,
     SetAside,
     StartChunk,
     StopChunk,
 )
-from axonp2p.kinds.map.waiting_items import WaitingItems
-
-MOST_CORES = 128
-"""Of one peer, for which it is given chunks."""
-MOST_CHUNK_BYTES = 512 * 1024
-"""What the calls of a chunk may take of its message; one call may take more."""
-FAULTS = 2
-"""In so many chunks a peer may fail that others could do."""
-MOST_AWAITED = 4096
-"""Items that wait for another opinion; while there are more, no new ones are begun."""
-CLEAR = 2
-"""So many who agree show that one who found another thing is wrong."""
 
 
 class ChunkQueue:
@@ -60,36 +47,18 @@ class ChunkQueue:
 
     def __init__(self, plan: QueuePlan) -> None:
         self._plan = plan
-        self._items = WaitingItems(plan.items, plan.finished)
+        self._tree = plan.tree
+        self._items = WaitingItems(plan.items, plan.finished, plan.tree)
         self._closed = plan.closed
         self._next_chunk = plan.first_chunk
-        self._chunks: dict[int, LiveChunk] = {}
-        """By number."""
-        self._at: dict[int, dict[int, LiveChunk]] = {}
-        """By rank, in their order."""
-        self._cores: dict[int, int] = {}
-        self._leaving: set[int] = set()
-        self._paused: dict[int, float] = {}
-        """Since when."""
-        self._silent: set[int] = set()
-        self._aside: set[int] = set()
-        self._raised: Counter[int] = Counter()
-        self._crashed: Counter[int] = Counter()
-        self._failed_at: dict[int, dict[int, int]] = {}
-        """Of items that were not done in spite of it: the ranks where they failed, and in which chunk."""
-        self._faults: dict[int, dict[int, int]] = {}
-        """By rank: chunks in which it failed, each with an item that another peer did."""
-        self._opinions: dict[int, tuple[int, list[Vote]]] = {}
-        """Of items without a result for which one opinion was not enough: how many must be equal, and those so far."""
-        self._peers: dict[int, str] = {}
-        """Who is at each rank: the same peer may come back at another one."""
-        self._outvoted = set(plan.outvoted)
-        for item, opinions in plan.opinions.items():
+        self._chunks = LiveChunks()
+        self._failures = CallFailures(self._chunks, plan.retries)
+        self._open = OpenItems(plan.outvoted)
+        for item, (needed, votes) in plan.opinions.items():
             if self._items.is_known(item) and not self._items.is_done(item):
-                self._opinions[item] = opinions
+                self._open.open(item, needed, votes)
                 self._items.put_back(item)
-        self._sizes = ChunkSizes(plan.chunk)
-        self._durations = Durations()
+        self._next = NextChunks(plan, self._items, self._chunks, self._failures, self._open)
         self._held = True
         self._now = -math.inf
         self._actions: list[QueueAction] = []
@@ -120,11 +89,10 @@ class ChunkQueue:
     ) -> list[QueueAction]:
         """A peer is there; `has`: the chunks that an earlier life of the client gave it."""
         self._forget(rank)
-        self._peers[rank] = peer or str(rank)
-        self._cores[rank] = min(max(1, cores), MOST_CORES)
-        self._at[rank] = {}
-        if self._peers[rank] in self._outvoted:
-            self._aside.add(rank)
+        self._open.came(rank, peer or str(rank))
+        self._chunks.join(rank, cores)
+        if self._open.is_outvoted(rank):
+            self._chunks.aside.add(rank)
             self._actions.append(SetAside(rank, ()))
             return self._go_on(now)
         for held in has:
@@ -140,46 +108,46 @@ class ChunkQueue:
 
     def paused(self, rank: int, now: float) -> list[QueueAction]:
         """The peer's owner lets it stand still."""
-        if rank in self._cores:
-            self._paused.setdefault(rank, now)
+        if rank in self._chunks:
+            self._chunks.paused.setdefault(rank, now)
         return self._go_on(now)
 
     def silent(self, rank: int, now: float) -> list[QueueAction]:
         """It does not answer."""
-        if rank in self._cores:
-            self._silent.add(rank)
+        if rank in self._chunks:
+            self._chunks.silent.add(rank)
         return self._go_on(now)
 
     def resumed(self, rank: int, now: float) -> list[QueueAction]:
         """It goes on."""
-        self._paused.pop(rank, None)
+        self._chunks.paused.pop(rank, None)
         return self._go_on(now)
 
     def answers(self, rank: int, now: float) -> list[QueueAction]:
         """It says something again."""
-        if rank not in self._silent:
+        if rank not in self._chunks.silent:
             return []
-        self._silent.discard(rank)
+        self._chunks.silent.discard(rank)
         return self._go_on(now)
 
     def leaves(self, rank: int, now: float) -> list[QueueAction]:
         """The peer's owner wants it back soon."""
-        if rank in self._cores:
-            self._leaving.add(rank)
-            for chunk in self._at[rank].values():
+        if rank in self._chunks:
+            self._chunks.leaving.add(rank)
+            for chunk in self._chunks.at(rank):
                 self._ask_back(chunk)
         return self._go_on(now)
 
     def begun(self, rank: int, number: int, now: float) -> list[QueueAction]:
         """The first call of a chunk begins."""
-        chunk = self._at.get(rank, {}).get(number)
+        chunk = self._chunks.find(rank, number)
         if chunk is not None and chunk.begun is None:
             chunk.begun = max(now, self._now)
         return self._go_on(now)
 
     def awaited(self, rank: int, number: int) -> tuple[int, ...]:
         """Calls whose results may come from a chunk, in the order in which they will."""
-        chunk = self._at.get(rank, {}).get(number)
+        chunk = self._chunks.find(rank, number)
         return chunk.left if chunk is not None else ()
 
     def results(
@@ -190,68 +158,63 @@ class ChunkQueue:
         `groups`: for each which of the earlier opinions of its item it is equal to, as these are numbered there.
         Raises `PeerMisbehaved` for more than `awaited`.
         """
-        chunk = self._at.get(rank, {}).get(number)
+        chunk = self._chunks.find(rank, number)
         if chunk is None or len(raised) > len(chunk.left):
             raise PeerMisbehaved("it has results that nobody waits for")
         items = chunk.left[: len(raised)]
         chunk.came += len(items)
-        if self._peers[rank] in self._outvoted:
+        if self._open.is_outvoted(rank):
             self._items.release(items)
             return self._go_on(now)
         chunk.quorum = chunk.quorum or self._plan.quorum(rank)
-        kept: list[tuple[int, int]] = []
-        waits: dict[int, list[tuple[int, int]]] = {}
-        verdicts: dict[int, Accepted] = {}
+        counted = CountedResults(rank, number)
         for place, (item, error) in enumerate(zip(items, raised, strict=True)):
-            if self._items.is_done(item) or self.has_opinion(rank, item):
+            if self._items.is_done(item) or self._open.has_opinion(rank, (item,)) or item in chunk.void:
                 continue
-            if error:
-                self._raised[item] += 1
-                if self._raised[item] <= self._plan.retries:
-                    self._failed_at.setdefault(item, {})[rank] = number
-                    continue
-            needed, opinions = self._opinions.get(item, (chunk.quorum, []))
-            opinions.append(Vote(self._peers[rank], groups[place] if groups else 0))
-            match verdict(opinions, needed):
-                case Accepted() as accepted:
-                    if len(opinions) > 1:
-                        verdicts[item] = accepted
+            if error and self._failures.raised(item, rank, number):
+                continue
+            verdict, needed = self._open.vote(item, rank, groups[place] if groups else 0, chunk.quorum)
+            match verdict:
+                case Accepted():
                     self._finish(item, rank, good=not error)
-                    kept.append((place, item))
+                    counted.keep(place, item, verdict)
                 case Undecided(peers):
                     self._finish(item, rank, good=False)
                     self._actions.append(KeepUndecided(rank, item, peers))
                 case _:
-                    self._opinions[item] = (needed, opinions)
-                    waits.setdefault(needed, []).append((place, item))
+                    counted.wait(place, item, needed)
         self._items.release(items)
-        for needed, waiting in waits.items():
-            places, undone = zip(*waiting, strict=True)
-            self._actions.append(KeepOpinions(rank, number, places, undone, needed))
-        if kept:
-            places, done = zip(*kept, strict=True)
-            self._actions.append(KeepResults(rank, number, places, done, verdicts))
-        for item, accepted in verdicts.items():
-            self._judge(item, accepted)
+        self._actions += counted.actions()
+        for item, accepted in counted.verdicts.items():
+            lost = self._open.judge(item, accepted)
+            self._chunks.aside.update(one.rank for one in lost if one.rank is not None)
+            self._actions += lost
         return self._go_on(now)
 
     def reopen(self, items: Iterable[int], now: float) -> list[QueueAction]:
-        """The results of these do not count any more."""
-        for item in items:
+        """The results of these do not count any more, nor do those that they were merged into."""
+        items = set(items)
+        ancestors = self._tree.ancestors_of(items) if self._tree else set[int]()
+        for item in ancestors:
+            self._open.close(item)
+        for chunk in self._chunks.all:
+            if void := ancestors.intersection(chunk.left):
+                chunk.void |= void
+                if not chunk.stopped:
+                    self._stop(chunk)
+        for item in sorted(items | ancestors):
             if self._items.is_known(item) and self._items.is_done(item):
                 self._items.reopen(item)
         return self._go_on(now)
 
     def over(self, rank: int, number: int, now: float, *, seconds: float = 0.0, crashed: str = "") -> list[QueueAction]:
         """Nothing more comes of a chunk. `crashed`: why its process ended by itself in the first call that is left."""
-        chunk = self._at.get(rank, {}).pop(number, None)
+        chunk = self._chunks.take(rank, number)
         if chunk is None:
             return []
-        del self._chunks[number]
         seconds = min(seconds, now - chunk.begun) if chunk.begun is not None else seconds
         if not chunk.left and chunk.items:
-            self._sizes.took(rank, self._plan.group(chunk.items[0]), len(chunk.items), seconds)
-            self._durations.add(seconds / len(chunk.items))
+            self._next.took(chunk, seconds)
         if crashed and chunk.left and not chunk.stopped:
             self._crash(chunk, crashed)
         self._items.release(chunk.left)
@@ -260,7 +223,7 @@ class ChunkQueue:
     def hold(self, now: float) -> list[QueueAction]:
         """Begin nothing more; what runs goes on to its end."""
         self._held = True
-        for chunk in self._chunks.values():
+        for chunk in self._chunks.all:
             self._ask_back(chunk)
         return self._go_on(now)
 
@@ -270,24 +233,20 @@ class ChunkQueue:
 
     # --- what may be asked ---
 
-    def has_opinion(self, rank: int, item: int) -> bool:
-        """Whether the peer there has given its opinion of an item that waits for others."""
-        return any(one.peer == self._peers[rank] for one in self._opinions.get(item, (0, []))[1])
-
     @property
     def opinions_awaited(self) -> int:
         """Items that wait for another opinion."""
-        return len(self._opinions)
+        return len(self._open)
 
     @property
     def lacks_voices(self) -> bool:
         """Whether nothing can go on until another peer comes: all that are there have given their opinion."""
-        stuck = not self._held and not self._chunks and self._items.waiting > 0 and bool(self._opinions)
-        return stuck and not self._paused and not self._silent
+        stuck = not self._held and not self._chunks.all and self._items.waiting > 0 and bool(self._open)
+        return stuck and not self._chunks.paused and not self._chunks.silent
 
     def other_peers(self, rank: int) -> int:
         """Peers that may be asked for another opinion."""
-        return len({self._peers[one] for one in self._cores if one not in self._aside} - {self._peers.get(rank)})
+        return self._open.others(rank, self._chunks.trusted())
 
     @property
     def over_all(self) -> bool:
@@ -297,73 +256,33 @@ class ChunkQueue:
     @property
     def resting(self) -> bool:
         """Whether nothing runs."""
-        return all(chunk.stopped for chunk in self._chunks.values())
+        return all(chunk.stopped for chunk in self._chunks.all)
 
     @property
     def items(self) -> int:
         """How many there are."""
         return self._items.items
 
-    @property
-    def done(self) -> int:
-        """How many have their result."""
-        return self._items.items - self._items.undone
-
     def chunks_at(self, rank: int) -> tuple[LiveChunk, ...]:
         """Those that a peer has."""
-        return tuple(self._at.get(rank, {}).values())
+        return self._chunks.at(rank)
 
     def next_deadline(self) -> float | None:
         """When to call `due` if nothing else happens."""
-        if not self._may_copy:
-            return None
-        moments = [moment for chunk in self._alone() if (moment := self._still_from(chunk)) > self._now]
-        deadline = min(moments, default=math.inf)
-        return None if deadline == math.inf else deadline
+        return None if self._held else self._next.next_deadline(self._now)
 
     # --- how calls end ---
 
     def _finish(self, item: int, rank: int, *, good: bool) -> None:
         self._items.finish(item)
-        self._raised.pop(item, None)
-        self._crashed.pop(item, None)
-        self._opinions.pop(item, None)
-        for failed, number in self._failed_at.pop(item, {}).items():
-            if good and failed != rank:
-                self._fault(failed, number, item)
-
-    def _fault(self, rank: int, number: int, item: int) -> None:
-        if rank not in self._cores or rank in self._aside:
-            return
-        faults = self._faults.setdefault(rank, {})
-        faults[number] = item
-        if len(faults) >= FAULTS:
-            self._aside.add(rank)
-            self._actions.append(SetAside(rank, tuple(sorted(faults.values()))))
-
-    def _judge(self, item: int, accepted: Accepted) -> None:
-        """Peers that were outvoted by several get no more, and what they alone said is forgotten."""
-        if len(accepted.agreed) < CLEAR:
-            return
-        for peer in accepted.outvoted:
-            if peer in self._outvoted:
-                continue
-            self._outvoted.add(peer)
-            for waiting, (needed, opinions) in list(self._opinions.items()):
-                if any(one.peer == peer for one in opinions):
-                    self._opinions[waiting] = (needed, [one for one in opinions if one.peer != peer])
-            rank = next((rank for rank, one in self._peers.items() if one == peer), None)
-            if rank is not None:
-                self._aside.add(rank)
-            self._actions.append(Distrust(peer, rank, len(accepted.agreed), item))
+        self._open.close(item)
+        self._actions += self._failures.finished(item, rank, good=good)
 
     def _crash(self, chunk: LiveChunk, reason: str) -> None:
         item = chunk.left[0]
         if self._items.is_done(item):
             return
-        self._crashed[item] += 1
-        self._failed_at.setdefault(item, {})[chunk.rank] = chunk.number
-        if self._crashed[item] >= CRASHES:
+        if not self._failures.crashed(item, chunk.rank, chunk.number):
             self._finish(item, chunk.rank, good=False)
             self._actions.append(KeepCrash(chunk.rank, item, reason))
 
@@ -371,84 +290,18 @@ class ChunkQueue:
 
     def _go_on(self, now: float) -> list[QueueAction]:
         self._now = max(self._now, now)
-        for chunk in list(self._chunks.values()):
+        for chunk in list(self._chunks.all):
             if not chunk.stopped and all(self._items.is_done(item) for item in chunk.left) and chunk.left:
                 self._stop(chunk)
         if not self._held:
-            self._fill()
-            self._take_back()
-            self._copy()
+            while found := self._next.first():
+                self._start(*found)
+            for chunk in self._next.wanted_back():
+                self._ask_back(chunk)
+            for rank, items, slow in self._next.copies(self._now):
+                self._start(rank, items, copy_of=slow)
         actions, self._actions = self._actions, []
         return actions
-
-    def _fill(self) -> None:
-        """Give chunks to those that have room, first to those that have least."""
-        while waiting := self._items.waiting:
-            places = 2 * sum(self._cores[rank] for rank in self._able())
-            started = False
-            for rank in sorted(self._able(), key=lambda one: (self._load(one), one)):
-                if self._load(rank) >= 2:
-                    break
-                if items := self._take(rank, waiting, places):
-                    self._start(rank, tuple(items))
-                    started = True
-                    break
-            if not started:
-                return
-
-    def _take(self, rank: int, waiting: int, places: int) -> list[int]:
-        """Calls of one group for that peer's next chunk, as many as suit it."""
-        group: int | None = None
-        most, left = 1, MOST_CHUNK_BYTES
-
-        def fits(item: int) -> bool:
-            nonlocal group, most, left
-            if not self._may_take(rank, item):
-                return False
-            left -= self._plan.weigh(item)
-            if group is None:
-                group = self._plan.group(item)
-                most = self._sizes.next(rank, group, waiting, places)
-            elif left < 0 or most <= 1 or self._plan.group(item) != group:
-                return False
-            else:
-                most -= 1
-            return True
-
-        return self._items.take(MOST_CALLS, fits, new=len(self._opinions) < MOST_AWAITED)
-
-    def _take_back(self) -> None:
-        """Chunks that wait behind others, for cores that have nothing."""
-        wanted = sum(self._idle(rank) for rank in self._able()) - self._coming_back
-        if wanted <= 0:
-            return
-        crowded = sorted((rank for rank in self._at if self._load(rank) > 1), key=self._load, reverse=True)
-        behind = [
-            chunk for rank in crowded for chunk in reversed(self._at[rank].values()) if self._may_come_back(chunk)
-        ]
-        idle = [rank for rank in self._able() if self._idle(rank)]
-        # One that nobody else may take would be given out again to its own peer, and so on.
-        useful = [chunk for chunk in behind if any(self._may_take(rank, i) for rank in idle for i in chunk.left)]
-        for chunk in useful[:wanted]:
-            self._ask_back(chunk)
-
-    def _copy(self) -> None:
-        if not self._may_copy:
-            return
-        since = ((self._still_from(chunk), chunk.number) for chunk in self._alone())
-        still = sorted(one for one in since if one[0] <= self._now)
-        for _, number in still:
-            slow = self._chunks[number]
-            left = tuple(item for item in slow.left if not self._items.is_done(item))
-            able = [
-                rank
-                for rank in self._able()
-                if rank != slow.rank
-                and self._idle(rank)
-                and not any(rank in self._failed_at.get(i, {}) or self.has_opinion(rank, i) for i in left)
-            ]
-            if left and able:
-                self._start(min(able, key=lambda one: (self._load(one), one)), left, copy_of=slow.rank)
 
     def _start(self, rank: int, items: tuple[int, ...], copy_of: int | None = None) -> None:
         chunk = LiveChunk(self._next_chunk, rank, items)
@@ -457,7 +310,7 @@ class ChunkQueue:
         self._actions.append(StartChunk(rank, chunk.number, items, copy_of))
 
     def _put(self, chunk: LiveChunk) -> None:
-        self._chunks[chunk.number] = self._at[chunk.rank][chunk.number] = chunk
+        self._chunks.put(chunk)
         self._items.hold(chunk.items)
 
     def _stop(self, chunk: LiveChunk) -> None:
@@ -469,92 +322,26 @@ class ChunkQueue:
             chunk.asked_back = True
             self._actions.append(StopChunk(chunk.rank, chunk.number, only_waiting=True))
 
-    # --- small questions ---
-
-    def _able(self) -> list[int]:
-        return [
-            rank
-            for rank in self._cores
-            if rank not in self._leaving
-            and rank not in self._paused
-            and rank not in self._silent
-            and rank not in self._aside
-        ]
-
-    def _may_take(self, rank: int, item: int) -> bool:
-        """Whether that peer has not given its opinion, and has not failed where others have not."""
-        if self.has_opinion(rank, item):
-            return False
-        failed = self._failed_at.get(item, {})
-        return rank not in failed or all(other in failed for other in self._able())
-
-    def _load(self, rank: int) -> float:
-        return len(self._at[rank]) / self._cores[rank]
-
-    def _idle(self, rank: int) -> int:
-        """Cores that have nothing to do."""
-        return max(0, self._cores[rank] - len(self._at[rank]))
-
-    @property
-    def _coming_back(self) -> int:
-        return sum(chunk.asked_back and chunk.begun is None for chunk in self._chunks.values())
-
-    def _may_come_back(self, chunk: LiveChunk) -> bool:
-        return chunk.begun is None and not chunk.asked_back and self._is_alone(chunk)
-
-    @property
-    def _may_copy(self) -> bool:
-        # Whoever is idle now found nothing to take.
-        return not self._held and any(self._idle(rank) for rank in self._able())
-
-    def _is_alone(self, chunk: LiveChunk) -> bool:
-        """Whether no other chunk has its calls. One that was copied shares the first that is left."""
-        first = next((item for item in chunk.left if not self._items.is_done(item)), None)
-        return first is not None and not chunk.stopped and self._items.chunks_of(first) == 1
-
-    def _alone(self) -> Iterable[LiveChunk]:
-        return [chunk for chunk in self._chunks.values() if self._is_alone(chunk)]
-
-    def _still_from(self, chunk: LiveChunk) -> float:
-        rank = chunk.rank
-        if rank in self._silent or rank in self._aside:
-            return -math.inf
-        paused, leaving = self._paused.get(rank), rank in self._leaving
-        if leaving or chunk.begun is not None:
-            too_long = self._durations.too_long(len(chunk.items))
-            return stands_still_from(chunk.begun or 0.0, too_long, paused, leaving=leaving)
-        # One that waits stands still with those before it.
-        running = [other for other in self._at[rank].values() if other.begun is not None and not other.stopped]
-        before = min((self._still_from(other) for other in running), default=math.inf)
-        return min(before, stands_still_from(math.inf, 0.0, paused, leaving=False))
-
     # --- who is there ---
 
     def _forget(self, rank: int) -> list[LiveChunk]:
-        chunks = list(self._at.pop(rank, {}).values())
+        chunks = self._chunks.forget(rank)
         for chunk in chunks:
-            del self._chunks[chunk.number]
             self._items.release(chunk.left)
-        self._cores.pop(rank, None)
-        self._peers.pop(rank, None)
-        self._paused.pop(rank, None)
-        self._faults.pop(rank, None)
-        for places in (self._leaving, self._silent, self._aside):
-            places.discard(rank)
-        self._sizes.forget(rank)
+        self._open.forget(rank)
+        self._failures.forget(rank)
+        self._next.forget(rank)
         return chunks
 
     def _take_over(self, rank: int, held: HeldChunk, now: float) -> None:
         """A chunk of an earlier life goes on, where all its calls wait; else it is ended."""
-        if held.chunk in self._chunks:
+        if self._chunks.is_known(held.chunk) or held.chunk >= self._next_chunk:  # which no life has given out
             return
-        good = all(
-            self._items.is_known(item)
-            and not self._items.is_done(item)
-            and not self._items.is_live(item)
-            and not self.has_opinion(rank, item)
-            for item in held.items
-        ) and len(set(held.items)) == len(held.items)
+        known = all(self._items.is_known(item) for item in held.items) and len(set(held.items)) == len(held.items)
+        good = known and not any(self._items.is_done(item) or self._items.is_live(item) for item in held.items)
+        good = good and not self._open.has_opinion(rank, held.items)
+        # What a merge was given may not count any more.
+        good = good and not (self._tree and any(map(self._tree.merges, held.items)))
         chunk = LiveChunk(held.chunk, rank, tuple(held.items) if good else (), begun=now if held.begun else None)
         self._put(chunk)
         if not good:

@@ -6,9 +6,8 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 
 from axonp2p.kinds.map.opinions.quorum import Accepted, Vote
-
-CRASHES = 4
-"""So often the process of a call may end under it, at whichever peers, before its result is that it crashed."""
+from axonp2p.kinds.map.reduce_tree import ReduceTree
+from axonp2p.plain_text import plural
 
 
 @dataclass(frozen=True)
@@ -35,6 +34,8 @@ class QueuePlan:
     """Of items that an earlier life left undecided: how many must be equal, and what was found."""
     outvoted: Collection[str] = ()
     """Peers that get no calls: others agreed that their results are wrong."""
+    tree: ReduceTree | None = None
+    """Where results are merged, its calls are the items: one that merges waits for the results that it is made of."""
 
 
 @dataclass(frozen=True)
@@ -101,6 +102,11 @@ class Distrust:
     item: int
     """The first in which it was outvoted."""
 
+    @property
+    def reason(self) -> str:
+        """Why it gets no more calls."""
+        return f"its results differ from those of {plural(self.others, 'other')}"
+
 
 @dataclass(frozen=True)
 class KeepCrash:
@@ -118,27 +124,45 @@ class SetAside:
     rank: int
     items: tuple[int, ...]
 
+    @property
+    def reason(self) -> str:
+        """Why it gets no more calls."""
+        if not self.items:
+            return "its results differed from those of others"
+        return f"it failed in calls that others could do: items {', '.join(map(str, self.items[:16]))}"
+
+
+class CountedResults:
+    """Results of a chunk that came together: those that count, and those that wait as opinions."""
+
+    def __init__(self, rank: int, chunk: int) -> None:
+        self._rank, self._chunk = rank, chunk
+        self._kept: dict[int, int] = {}
+        """Items by place."""
+        self._waiting: dict[int, dict[int, int]] = {}
+        """The same, by how many must be equal."""
+        self.verdicts: dict[int, Accepted] = {}
+        """Of those for which more than one peer was asked."""
+
+    def keep(self, place: int, item: int, accepted: Accepted) -> None:
+        """It counts."""
+        self._kept[place] = item
+        if len(accepted.agreed) + len(accepted.outvoted) > 1:
+            self.verdicts[item] = accepted
+
+    def wait(self, place: int, item: int, needed: int) -> None:
+        """It waits for others."""
+        self._waiting.setdefault(needed, {})[place] = item
+
+    def actions(self) -> list[KeepOpinions | KeepResults]:
+        """What is done with them."""
+        found: list[KeepOpinions | KeepResults] = [
+            KeepOpinions(self._rank, self._chunk, tuple(items), tuple(items.values()), needed)
+            for needed, items in self._waiting.items()
+        ]
+        if kept := self._kept:
+            found.append(KeepResults(self._rank, self._chunk, tuple(kept), tuple(kept.values()), self.verdicts))
+        return found
+
 
 QueueAction = StartChunk | StopChunk | KeepResults | KeepOpinions | KeepUndecided | Distrust | KeepCrash | SetAside
-
-
-@dataclass
-class LiveChunk:
-    """A chunk that a peer has."""
-
-    number: int
-    rank: int
-    items: tuple[int, ...]
-    came: int = 0
-    """How many of its results have come."""
-    begun: float | None = None
-    stopped: bool = False
-    """Whether it was told to end."""
-    asked_back: bool = False
-    quorum: int = 0
-    """How many equal results its calls need; 0: nothing has come of it yet."""
-
-    @property
-    def left(self) -> tuple[int, ...]:
-        """Calls whose results have not come from it."""
-        return self.items[self.came :]

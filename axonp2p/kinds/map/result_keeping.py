@@ -14,6 +14,7 @@ from axonp2p.client.events.event import Event
 from axonp2p.client.storage.job_journal import JobJournal
 from axonp2p.kinds.map.call_pay import CallPay
 from axonp2p.kinds.map.calls.live_calls import LiveCalls
+from axonp2p.kinds.map.record import MapRecord
 from axonp2p.kinds.map.results_store import ItemOpinion, ItemResult, ResultsStore, WorkDone
 from axonp2p.supervision import cancel_and_wait
 
@@ -59,10 +60,12 @@ class ResultKeeping:
         self._task: asyncio.Task[None] | None = None
         self._recorded_at = 0.0
 
-    def begin(self, done: int, failed: int) -> None:
-        """So many are done already. Harmless when it has begun."""
+    def begin(self) -> None:
+        """Write what comes. Harmless when it has begun."""
         if self._task is None:
-            self.done, self.failed = done, failed
+            record = self._journal.record
+            assert isinstance(record, MapRecord)
+            self.done, self.failed = record.results, record.failed
             self._task = asyncio.create_task(self._run(), name="results")
             self._task.add_done_callback(self._ended)
 

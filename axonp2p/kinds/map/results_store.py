@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import contextlib
 import sqlite3
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import astuple, dataclass
 from pathlib import Path
 from typing import Literal
@@ -19,17 +19,20 @@ from typing import Literal
 from axonp2p.disk_errors import fix_of
 from axonp2p.errors import SettingsError
 from axonp2p.files import put_aside
+from axonp2p.kinds.map.reduce_tree import ReduceTree
 
 SCHEMA = """
 CREATE TABLE IF NOT EXISTS results (
     item INTEGER PRIMARY KEY, outcome TEXT NOT NULL, value BLOB NOT NULL, peer TEXT NOT NULL, agreed INTEGER NOT NULL
 ) STRICT;
+CREATE INDEX IF NOT EXISTS compared ON results (agreed) WHERE agreed > 1;
 CREATE TABLE IF NOT EXISTS opinions (
     item INTEGER NOT NULL, peer TEXT NOT NULL, name TEXT NOT NULL, place TEXT NOT NULL, chunk INTEGER NOT NULL,
     kind INTEGER NOT NULL, needed INTEGER NOT NULL, outcome TEXT NOT NULL, value BLOB NOT NULL, digest BLOB NOT NULL,
     flops INTEGER NOT NULL, milliseconds INTEGER NOT NULL, PRIMARY KEY (item, peer)
 ) STRICT;
 CREATE TABLE IF NOT EXISTS outvoted (peer TEXT PRIMARY KEY) STRICT;
+CREATE TABLE IF NOT EXISTS tree (items INTEGER NOT NULL, fold INTEGER NOT NULL) STRICT;
 CREATE TABLE IF NOT EXISTS work (
     place TEXT PRIMARY KEY, item INTEGER NOT NULL, flops INTEGER NOT NULL, milliseconds INTEGER NOT NULL
 ) STRICT;
@@ -142,11 +145,45 @@ class ResultsStore:
             found = self._open().execute("SELECT item FROM results WHERE outcome = 'error' ORDER BY item")
             return [item for (item,) in found]
 
-    def read(self) -> Iterator[ItemResult]:
-        """All, in the order of the items."""
+    def read(self, first: int = 0) -> Iterator[ItemResult]:
+        """All from an item on, in their order."""
         with self._told():
-            for row in self._open().execute("SELECT * FROM results ORDER BY item"):
+            for row in self._open().execute("SELECT * FROM results WHERE item >= ? ORDER BY item", (first,)):
                 yield ItemResult(*row)
+
+    def values(self, items: range) -> list[bytes]:
+        """The values of items that follow each other and have their result."""
+        with self._told():
+            found = self._open().execute(
+                "SELECT value FROM results WHERE item >= ? AND item < ? ORDER BY item", (items.start, items.stop)
+            )
+            return [value for (value,) in found]
+
+    def keep_tree(self, tree: ReduceTree) -> None:
+        """Results are merged: these are the calls."""
+        with self._told():
+            database = self._open()
+            with database:
+                database.execute("DELETE FROM tree")
+                database.execute("INSERT INTO tree VALUES (?, ?)", (tree.items, tree.fold))
+
+    def tree(self) -> ReduceTree | None:
+        """The calls of a job whose results are merged."""
+        with self._told():
+            row = self._open().execute("SELECT items, fold FROM tree").fetchone()
+            return ReduceTree(*row) if row else None
+
+    def forget(self, items: Iterable[int]) -> list[Came]:
+        """Results and opinions of these are none any more; what the results were."""
+        rows = [(item,) for item in items]
+        with self._told():
+            database = self._open()
+            with database:
+                query = "SELECT outcome FROM results WHERE item = ?"
+                found = [one for row in rows for (one,) in database.execute(query, row)]
+                database.executemany("DELETE FROM results WHERE item = ?", rows)
+                database.executemany("DELETE FROM opinions WHERE item = ?", rows)
+            return found
 
     def opinions(self) -> list[ItemOpinion]:
         """All of items without a result, in the order in which they came; without their values."""

@@ -13,11 +13,12 @@ from axonp2p.jobs.section import Section
 from axonp2p.jobs.spec import JobSpec
 from axonp2p.kinds.map.messages import FUNCTION, LARGEST_RESULT, LONGEST_PATH, MOST_CALLS, MOST_ITEMS, PrepareCalls
 from axonp2p.kinds.map.opinions.quorum import LARGEST_QUORUM
+from axonp2p.kinds.map.reduce_tree import ReduceTree, fold_of
 from axonp2p.peers.capability import Capability
 from axonp2p.plain_text import amount_of, rounded
 
 MOST_RETRIES = 100
-_FN, _ITEMS, _AGREE = '"task.py:work"', '"items.jsonl"', '"close"'
+_FN, _REDUCE, _ITEMS, _AGREE = '"task.py:work"', '"task.py:merge"', '"items.jsonl"', '"close"'
 
 
 class MapSection(msgspec.Struct, frozen=True, kw_only=True):
@@ -31,6 +32,10 @@ class MapSection(msgspec.Struct, frozen=True, kw_only=True):
     """Whether the calls come from a program (`axonp2p.Executor`), and are stored with the job."""
     python: Annotated[str, msgspec.Meta(max_length=16)] = ""
     """The version of Python, as `3.11`, whose pickles such calls are; empty where they are none."""
+    reduce: Annotated[str, msgspec.Meta(max_length=320)] = ""
+    """`task.py:merge`, which makes one result of two; empty: each item has a result of its own."""
+    fold: Annotated[int, msgspec.Meta(ge=1, le=MOST_ITEMS)] | None = None
+    """So many items are folded by one call, where results are merged; None: as many as leave each core enough calls."""
     retries: Annotated[int, msgspec.Meta(ge=0, le=MOST_RETRIES)] = 0
     """How often a call is made again whose function raised an exception."""
     most_result: Annotated[int, msgspec.Meta(ge=1, le=LARGEST_RESULT)] = 64 * 10**6
@@ -51,15 +56,27 @@ class MapJob(JobSpec, frozen=True, kw_only=True):
     @property
     def why_not_hosted(self) -> str:
         """As `JobSpec` has it."""
+        if self.map.calls:
+            return "its calls come from a program on this computer, and a host needs fn and items in [map]"
         if ":" not in self.map.agree:
             return ""
         return f'agree = "{self.map.agree}" is called where the job is kept, and a host runs no stranger\'s code'
 
 
-def preparation_of(section: MapSection) -> PrepareCalls:
+def tree_of(spec: MapJob, items: int) -> ReduceTree | None:
+    """The calls of a job of so many items whose results are merged."""
+    if not spec.map.reduce:
+        return None
+    return ReduceTree(items, spec.map.fold or fold_of(items, spec.need.peers, spec.need.cores))
+
+
+def preparation_of(section: MapSection, tree: ReduceTree | None) -> PrepareCalls:
     """What a worker is told first."""
     items = section.items if isinstance(section.items, str) else ""
-    return PrepareCalls(most_result=section.most_result, fn=section.fn, items=items)
+    order = PrepareCalls(most_result=section.most_result, fn=section.fn, items=items)
+    if tree is None:
+        return order
+    return msgspec.structs.replace(order, reduce=section.reduce, count=tree.items, fold=tree.fold)
 
 
 def _function(value: Any) -> str:
@@ -125,9 +142,11 @@ def why_not(spec: MapJob, offer: Capability) -> str:
 
 def _check_together(spec: MapJob) -> None:
     section = spec.map
-    if section.calls and (section.fn or section.items):
+    if section.calls and (section.fn or section.items or section.reduce):
         problem = "the calls come from a program, which brings functions and items"
         raise Wrong("map", "calls", problem, "remove it")
+    if section.fold and not section.reduce:
+        raise Wrong("map", "fold", "items are folded only where results are merged", f"reduce = {_REDUCE}")
     if section.python and not section.calls:
         raise Wrong("map", "python", "only calls that come from a program are pickles", "remove it")
     if (section.quorum or 1) > spec.need.peers:
@@ -142,7 +161,8 @@ def _check_together(spec: MapJob) -> None:
 def _files(spec: MapJob) -> list[str]:
     section = spec.map
     own = section.agree.partition(":")[0] if ":" in section.agree else ""
-    named = [section.fn.partition(":")[0], section.items if isinstance(section.items, str) else "", own]
+    functions = [section.fn.partition(":")[0], section.reduce.partition(":")[0], own]
+    named = [*functions, section.items if isinstance(section.items, str) else ""]
     return [name for name in named if name]
 
 
@@ -152,6 +172,8 @@ SECTION = Section(
     struct=MapSection,
     rules={
         "fn": _function,
+        "reduce": _function,
+        "fold": whole(1, MOST_ITEMS, 10),
         "items": _items,
         "calls": yes_or_no,
         "python": _python,

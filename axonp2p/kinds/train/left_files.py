@@ -6,8 +6,8 @@ from pathlib import Path
 
 from axonp2p.client.storage.job_record import JobRecord
 from axonp2p.client.storage.job_store import JobFolder
+from axonp2p.jobs.output_messages import TASK_FILES
 from axonp2p.kinds.train.events import TaskFilesKept
-from axonp2p.training.messages import TASK_FILES
 
 
 def folders(record: JobRecord, folder: Path) -> dict[str, int]:

@@ -23,8 +23,7 @@ from axonp2p.jobs.job_file_keys import (
 from axonp2p.jobs.section import Section
 from axonp2p.jobs.spec import JobSpec, NeedSpec, Word, read_spec
 from axonp2p.kinds.train.kept.best_round import LOSS, UNLESS_SAID, BestBy
-from axonp2p.training.exchange_options import COMPRESSIONS, ExchangeOptions
-from axonp2p.training.step_options import Autocast, StepOptions
+from axonp2p.training.options import COMPRESSIONS, Autocast, ExchangeOptions, StepOptions
 from axonp2p.wire.quantities import Count, Quantity
 from axonp2p.wire.ranks import MOST_MEMBERS
 

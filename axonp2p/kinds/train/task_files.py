@@ -13,10 +13,9 @@ from axonp2p.clock import Clock
 from axonp2p.disk_errors import not_writable
 from axonp2p.errors import SettingsError
 from axonp2p.jobs.output_files import EVERY_FILE
-from axonp2p.jobs.output_messages import OutputFile, OutputMessage
+from axonp2p.jobs.output_messages import TASK_FILES, OutputFile, OutputMessage
 from axonp2p.kinds.train.events import TaskFilesKept, TaskFilesLost
 from axonp2p.kinds.train.file_requests import FileRequests
-from axonp2p.training.messages import TASK_FILES
 from axonp2p.wire.frame import pack_frame
 
 LAST_S, SILENT_S = 15.0, 5.0

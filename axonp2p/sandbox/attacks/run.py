@@ -22,7 +22,7 @@ from axonp2p.sandbox.attacks.with_gpu import GPU_ATTACKS
 from axonp2p.sandbox.child import SandboxedWorker, start_worker
 from axonp2p.sandbox.environment import find_environment
 from axonp2p.sandbox.gpu_access import GpuAccess
-from axonp2p.sandbox.limits import Limits
+from axonp2p.sandbox.limits import Limits, Priority
 from axonp2p.sandbox.messages import BundleReady, Control
 from axonp2p.sandbox.walls.command_line import variables
 
@@ -33,12 +33,13 @@ _EVERYWHERE = {"PWD", "OLDPWD", "SHLVL", "_"}
 """Variables that a shell or bubblewrap makes by itself."""
 
 
-async def try_the_wall(gpu: GpuAccess | None = None) -> list[Tried]:
+async def try_the_wall(gpu: GpuAccess | None = None, priority: Priority = "idle") -> list[Tried]:
     """How each attack went, in a sandbox as strangers' jobs get it, with this GPU if there is one. Takes a second.
 
+    `priority` is theirs on this machine: at the lowest, nothing comes of it while other programs use all processors.
     An attack that was not tried counts as one that was not held. Raises `SandboxMissing` where there is no sandbox.
     """
-    limits = replace(LIMITS, gpu=gpu)
+    limits = replace(LIMITS, gpu=gpu, priority=priority)
     attacks = (*ATTACKS, *GPU_ATTACKS) if gpu else ATTACKS
     async with attacked_machine(limits) as (job, _):
         return await hear(await start_worker(job, limits, program="axonp2p.sandbox.attacks.inside"), attacks, limits)
@@ -91,7 +92,8 @@ async def hear(worker: SandboxedWorker, attacks: Sequence[Attack], limits: Limit
         return msgspec.json.decode(told, type=list[Tried])
     except (AxonError, TimeoutError, msgspec.ValidationError) as error:
         end = await worker.kill()
-        said = f"was not tried: the attacker {end.reason} ({error})"
+        why = str(error) or f"nothing came of it in {_WAIT_S:g} s: this computer is busy"
+        said = f"was not tried: the attacker {end.reason} ({why})"
         return [Tried(attack.name, attack.tries, False, said) for attack in attacks]
     finally:
         await worker.kill()

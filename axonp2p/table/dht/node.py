@@ -15,9 +15,8 @@ from axonp2p.identity.peer_id import PeerId, public_key_of
 from axonp2p.logs import get_logger
 from axonp2p.supervision import cancel_and_wait, keep_up
 from axonp2p.table.dht.records.compact import CompactRow
-from axonp2p.table.dht.records.index_keys import RowQuery
+from axonp2p.table.dht.records.index_keys import RowQuery, SetDepths
 from axonp2p.table.dht.records.record_store import RecordStore
-from axonp2p.table.dht.records.set_depths import SetDepths
 from axonp2p.table.dht.routing.contact import Contact, network_of
 from axonp2p.table.dht.routing.keys import node_id
 from axonp2p.table.dht.routing.routing_table import BUCKET_SIZE

@@ -18,6 +18,7 @@ from axonp2p.errors import AxonError, PeerMisbehaved
 from axonp2p.jobs.messages import OwnersMessage
 from axonp2p.jobs.output_messages import OutputFile, OutputMessage, OutputPart, OutputsSent
 from axonp2p.supervision import cancel_and_wait
+from axonp2p.tensors.checkpoint_file import Model
 from axonp2p.training.coordinator.crew import Crew, RoundBegun, Sight, Told, TrainingResult
 from axonp2p.training.coordinator.frozen_lending import FrozenLending
 from axonp2p.training.coordinator.inbox import MOST_PROGRESS, Inbox
@@ -51,7 +52,6 @@ from axonp2p.training.round_messages import (
 )
 from axonp2p.training.rounds.machine import Rounds
 from axonp2p.training.rounds.phases import Phase
-from axonp2p.training.state_transfer.checkpoint_file import Model
 from axonp2p.training.state_transfer.file_parts import cut
 from axonp2p.training.state_transfer.model_layout import frozen_bytes, read_layout
 from axonp2p.verification.signed_frames import SignedFrame

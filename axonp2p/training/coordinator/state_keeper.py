@@ -15,9 +15,9 @@ from typing import Protocol
 from axonp2p.clock import Clock
 from axonp2p.errors import AxonError, Unreachable
 from axonp2p.supervision import cancel_and_wait
+from axonp2p.tensors.checkpoint_file import Model
 from axonp2p.training.messages import AskPieces, Piece, PieceList
 from axonp2p.training.round_messages import RoundBooked
-from axonp2p.training.state_transfer.checkpoint_file import Model
 from axonp2p.training.state_transfer.piece_fetch import Asks, PieceFetch
 from axonp2p.training.state_transfer.pieces import InPieces
 

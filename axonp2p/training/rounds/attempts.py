@@ -22,11 +22,10 @@ from axonp2p.training.round_messages import (
 from axonp2p.training.rounds.attempt import Attempt, not_begun
 from axonp2p.training.rounds.catching_up import COMES_S
 from axonp2p.training.rounds.commit_rule import CommitRule
+from axonp2p.training.rounds.divergence import Pair
 from axonp2p.training.rounds.fault_attribution import FaultAttribution, Mistakes
-from axonp2p.training.rounds.last_checks import LastChecks
-from axonp2p.training.rounds.last_round import AreEnough, LastRound
+from axonp2p.training.rounds.last_round import AreEnough, LastChecks, LastRound
 from axonp2p.training.rounds.membership import Membership
-from axonp2p.training.rounds.suspects import Pair
 from axonp2p.training.spot_checks.open_checks import Finished
 from axonp2p.training.spot_checks.scheduler import SpotChecks
 from axonp2p.training.tuning.costs import ModelSize

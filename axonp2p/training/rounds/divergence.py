@@ -5,7 +5,7 @@ came to. Two members *contradict* each other where one owns a slice of which the
 they had the same results of all slices and came to different states. Honest members never contradict each other; so
 the liars touch every contradiction, and one who is in more of them than others can account for is a liar itself. With
 at most f liars that is who contradicts d members while the contradictions that touch neither it nor these d need more
-than f - d liars besides (`suspects`).
+than f - d liars besides (`sure_liars`).
 
 The rejected way counted accusers against each owner, and two liars of ten had every honest owner dropped at once.
 
@@ -22,8 +22,9 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from axonp2p.jobs.aggregation import Rule, may_lie
-from axonp2p.training.rounds.suspects import Pair, sure_liars
 from axonp2p.verification.claims import RoundDone
+
+Pair = frozenset[int]
 
 MOST_UNDECIDED = 2
 """How often a round is redone although it brings nothing new, before it is given up: memory errs once, not for ever."""
@@ -158,3 +159,40 @@ def _by_state(
         for other in reports
         if one < other and applied[one] == applied[other] and reports[one].state != reports[other].state
     }
+
+
+def sure_liars(pairs: Collection[Pair], most: int) -> list[int]:
+    """Who has lied for sure, when of the members, of whom these pairs contradict each other, at most `most` lie.
+
+    Nobody when the pairs show that more lie: then nothing is sure. Liars are a vertex cover of the pairs. How many a
+    cover needs is bounded from below by a matching, and the greedy one will do: it accuses nobody too many.
+    """
+    found: list[int] = []
+    left = set(pairs)
+    while left:
+        if _matching(left) > most:
+            return []
+        counted = Counter(rank for pair in left for rank in pair)
+        sure = [rank for rank in counted if liars_needed(rank, left) > most]
+        if not sure:
+            break
+        worst = max(sure, key=lambda rank: (counted[rank], rank))
+        found.append(worst)
+        left = {pair for pair in left if worst not in pair}
+        most -= 1
+    return found
+
+
+def liars_needed(rank: int, pairs: Collection[Pair]) -> int:
+    """How many liars there are at least, if this one is honest."""
+    accused = {other for pair in pairs if rank in pair for other in pair - {rank}}
+    return len(accused) + _matching({pair for pair in pairs if not pair & accused})
+
+
+def _matching(pairs: Collection[Pair]) -> int:
+    """Of how many pairs no two have a member in common; not always the most."""
+    taken: set[int] = set()
+    for pair in sorted(pairs, key=sorted):
+        if not pair & taken:
+            taken |= pair
+    return len(taken) // 2

@@ -15,6 +15,7 @@ import math
 from collections.abc import Mapping
 
 from axonp2p.errors import AxonError, LimitReached, TaskMistake
+from axonp2p.tensors.checkpoint_file import Model
 from axonp2p.training.deadlines import Patience
 from axonp2p.training.plan import TrainPlan
 from axonp2p.training.round_messages import (
@@ -46,7 +47,6 @@ from axonp2p.training.rounds.membership import Membership
 from axonp2p.training.rounds.phases import AT_REST, Phase, advance
 from axonp2p.training.rounds.startup import Startup
 from axonp2p.training.spot_checks.scheduler import CheckSettings, SpotChecks
-from axonp2p.training.state_transfer.checkpoint_file import Model
 from axonp2p.training.tuning.link_statistics import Line, LinkStatistics
 
 

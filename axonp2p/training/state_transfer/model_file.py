@@ -14,8 +14,8 @@ from typing import IO, Any
 import numpy
 from numpy.typing import NDArray
 
+from axonp2p.tensors.checkpoint_file import LENGTH_BYTES, Model, header_length
 from axonp2p.training.messages import FileLayout, TensorInfo
-from axonp2p.training.state_transfer.checkpoint_file import LENGTH_BYTES, Model, header_length
 from axonp2p.training.state_transfer.model_layout import file_order, header_of, spans_of, unit_bytes
 
 SPAN = 2**20

@@ -14,9 +14,9 @@ import struct
 from typing import get_args
 
 from axonp2p.errors import MalformedMessage
+from axonp2p.tensors.checkpoint_file import Model
 from axonp2p.tensors.frozen_name import NAME_VALUES
 from axonp2p.training.messages import Dtype, FileLayout, TensorInfo
-from axonp2p.training.state_transfer.checkpoint_file import Model
 from axonp2p.wire.codec import decode_as, encode
 from axonp2p.wire.frame import PAYLOAD_LIMIT
 

@@ -13,10 +13,10 @@ from torch import nn
 
 from axonp2p.errors import TaskMistake
 from axonp2p.tensors import flat
+from axonp2p.tensors.checkpoint_file import Model
 from axonp2p.tensors.frozen import FrozenTensors
 from axonp2p.tensors.layout import Layout
 from axonp2p.training.messages import Dtype, FileLayout, TensorInfo
-from axonp2p.training.state_transfer.checkpoint_file import Model
 from axonp2p.training.state_transfer.model_file import write_weights
 from axonp2p.training.state_transfer.model_layout import pack_layout, read_layout
 from axonp2p.training.trainer.outer_optimizer import State

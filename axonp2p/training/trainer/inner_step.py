@@ -12,10 +12,9 @@ import torch
 from torch import Tensor, nn, optim
 
 from axonp2p.errors import TaskMistake
-from axonp2p.training.step_options import StepOptions
+from axonp2p.training.options import StepOptions
+from axonp2p.training.trainer.device import meeting_on, on_device
 from axonp2p.training.trainer.flops import FlopCounts
-from axonp2p.training.trainer.mixed_devices import meeting_on
-from axonp2p.training.trainer.samples.on_device import on_device
 from axonp2p.training.trainer.samples.step_batches import BatchPart
 from axonp2p.training.trainer.task import Task
 

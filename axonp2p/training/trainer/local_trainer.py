@@ -20,14 +20,12 @@ from axonp2p.tensors import flat
 from axonp2p.tensors.frozen import FrozenTensors
 from axonp2p.training.messages import Prepare, RedoSegment, StartRound
 from axonp2p.training.plan import seed_at, seed_for
-from axonp2p.training.trainer.device import CPU, placed
+from axonp2p.training.trainer.device import CPU, meeting_on, on_device, placed
 from axonp2p.training.trainer.file_layout import file_layout
 from axonp2p.training.trainer.inner_step import InnerOptimizers, InnerStep
 from axonp2p.training.trainer.marking import Marking
 from axonp2p.training.trainer.marks import MarkBytes, from_bytes
-from axonp2p.training.trainer.mixed_devices import meeting_on
 from axonp2p.training.trainer.outer_optimizer import State, check_size, first_state
-from axonp2p.training.trainer.samples.on_device import on_device
 from axonp2p.training.trainer.samples.shards import Shards
 from axonp2p.training.trainer.samples.step_batches import Batches, BatchPart, StepBatches
 from axonp2p.training.trainer.step_scale import averaged_by

@@ -12,7 +12,7 @@ import safetensors.torch
 import torch
 
 from axonp2p.errors import SettingsError
-from axonp2p.training.step_options import StepOptions
+from axonp2p.training.options import StepOptions
 from axonp2p.training.trainer.device import CPU, placed
 from axonp2p.training.trainer.inner_step import InnerOptimizers, InnerStep
 from axonp2p.training.trainer.local_trainer import evaluate

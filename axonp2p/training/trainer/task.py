@@ -1,6 +1,6 @@
 """The user's `class Task`, loaded from the bundle, with every answer of it checked.
 
-All methods raise `TaskMistake` for what the task's code does wrong (see `mistakes`), and nothing else of its doing.
+All methods raise `TaskMistake` for what the task's code does wrong (see `task_file`), and nothing else of its doing.
 """
 
 from __future__ import annotations
@@ -20,8 +20,7 @@ from torch.utils.data import DataLoader, IterableDataset, default_collate
 
 from axonp2p.errors import TaskMistake
 from axonp2p.training.trainer.device import seed_cards
-from axonp2p.training.trainer.mistakes import TaskCode
-from axonp2p.training.trainer.task_file import load_task, mistake_in
+from axonp2p.training.trainer.task_file import TaskCode, load_task, mistake_in
 
 MOST_OPTIMIZERS = 16
 MOST_TEST_SAMPLES = 2**20

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from axonp2p.jobs.aggregation import Rule
 from axonp2p.tensors.coding import Bits, Coding
-from axonp2p.training.exchange_options import ExchangeOptions
+from axonp2p.training.options import ExchangeOptions
 from axonp2p.training.tuning.costs import (
     ExchangeFacts,
     bits_a_value,

@@ -24,9 +24,9 @@ import msgspec
 
 from axonp2p.jobs.aggregation import rule_for
 from axonp2p.tensors.coding import EXACT, Bits, Coding
-from axonp2p.training.exchange.slices import shares_for
-from axonp2p.training.exchange_options import ExchangeOptions
+from axonp2p.training.exchange.terms import shares_for
 from axonp2p.training.messages import LEAST_PART, MOST_PART, ExchangeSettings
+from axonp2p.training.options import ExchangeOptions
 from axonp2p.training.tuning.cost_model import NOT_OVERLAPPED, Draft, Scales, leg_s
 from axonp2p.training.tuning.costs import ExchangeFacts, bits_a_value, dense_bytes, exchange_bytes
 from axonp2p.training.tuning.loss_table import BITS, outer_step_for

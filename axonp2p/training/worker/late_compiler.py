@@ -23,6 +23,16 @@ def load_late() -> None:
     sys.modules.setdefault(NAME, _StandIn(NAME))
 
 
+def is_loaded() -> bool:
+    """Whether anything has used the compiler."""
+    return not isinstance(sys.modules.get(NAME, _StandIn(NAME)), _StandIn)
+
+
+def load_now() -> None:
+    """Load it as its first use would."""
+    importlib.import_module(f"{NAME}.utils")
+
+
 class _StandIn(ModuleType):
     """Stands under the compiler's name while it is not loaded."""
 

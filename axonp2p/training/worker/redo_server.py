@@ -1,6 +1,7 @@
 """Steps of others are taken again in a process of their own, so that nothing of it touches this member's training.
 
-    worker --fork, before its first thread--> server: torch, and from the first order on the task's model, unused
+    worker --fork, before its first thread--> server: torch, and from the first order on the task's model, unused,
+                                              and torch's compiler, if the task has used it
     server --fork, for each order-----------> one redo, which answers and ends
 
 A task may keep state wherever Python lets it: in `self`, in globals, caches, closures and hooks, in libraries, in
@@ -47,7 +48,7 @@ from axonp2p.training.trainer.device import CPU, chosen_device, open_device
 from axonp2p.training.trainer.local_trainer import LocalTrainer, redone
 from axonp2p.training.trainer.task import Task
 from axonp2p.training.trainer.training_thread import Redoing
-from axonp2p.training.worker import warm_up
+from axonp2p.training.worker import late_compiler, warm_up
 from axonp2p.training.worker.out_folder import OutFolder
 from axonp2p.verification.claims import SegmentRedone
 from axonp2p.wheels.import_path import use_wheels
@@ -75,6 +76,8 @@ class RedoRequest(Message, frozen=True):
     """Bytes from which its steps begin."""
     keep: bool
     """Whether the server may hold a model of its own from now on."""
+    compiles: bool
+    """Whether the task has used torch's compiler here: the server holds it from now on, or each redo would load it."""
     frozen: Annotated[bytes, msgspec.Meta(max_length=NAME_BYTES)]
     """The name of the frozen parameters of the job; empty where there are none."""
     frozen_file: Annotated[str, msgspec.Meta(max_length=4096)]
@@ -123,6 +126,7 @@ class RedoServer:
                 order=order,
                 size=len(start),
                 keep=keep,
+                compiles=late_compiler.is_loaded(),
                 frozen=trainer.layout.frozen_name,
                 frozen_file=self._file_of(trainer),
                 pages_file="" if keep else self._pages_of(trainer),
@@ -242,6 +246,8 @@ def _serve(worker: socket.socket, cores: int) -> None:
             return
         (length,) = _LENGTH.unpack(head)
         again = decode_as(worker.recv(length, socket.MSG_WAITALL), RedoRequest, HEADER_LIMIT)
+        if again.compiles and not late_compiler.is_loaded():
+            late_compiler.load_now()
         if again.keep and trainer is None:
             # What goes wrong here goes wrong in the redo again, which tells it.
             with contextlib.suppress(AxonError):

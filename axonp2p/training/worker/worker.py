@@ -16,9 +16,9 @@ import torch
 
 from axonp2p.errors import AxonError, MalformedMessage
 from axonp2p.jobs.output_files import EVERY_FILE, words_of_files
+from axonp2p.jobs.output_messages import TASK_FILES
 from axonp2p.sandbox.messages import BundleReady, Control, FromMember, ToWorkerMessage
 from axonp2p.training.messages import (
-    TASK_FILES,
     AskFiles,
     BetweenMembers,
     FilePart,

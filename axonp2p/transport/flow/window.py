@@ -1,4 +1,4 @@
-"""Flow control of one session: how much may be under way, decided by numbers alone.
+"""Flow control: how much may be under way in a session, and untaken in all of them, decided by numbers alone.
 
 TCP's own backpressure is not enough. Whoever stops reading to slow the other side down would also stop hearing its
 signs of life, and could not tell a patient line from a dead one. So a session always reads; each side tells the
@@ -7,11 +7,18 @@ other how much its application has taken, and nobody sends more than `WINDOW_BYT
 
 A window says nothing of what is no whole message: pieces of one, pings, words without news. `ReceiveWindow` holds
 them too: to as many bytes as a window has, less for strangers, and to so many a second.
+
+`WaitingBytes` bounds what strangers sent ahead and nobody has taken yet, for one household and in all.
+Each session has a window of its own; hundreds of windows are more than a machine has. The bound is one of memory, so
+whose session goes is decided by bytes alone: of the source that holds most, the session that holds most.
 """
 
 from __future__ import annotations
 
 import struct
+from collections import Counter
+from collections.abc import Hashable
+from typing import Generic, TypeVar
 
 from axonp2p.errors import MalformedMessage, MessageTooLarge
 from axonp2p.wire.frame import FRAME_COST, FRAME_LIMIT
@@ -138,3 +145,42 @@ class ReceiveWindow:
     @property
     def _untaken(self) -> int:
         return self.arrived_bytes + FRAME_COST * self._arrived_frames - self._taken
+
+
+H = TypeVar("H", bound=Hashable)
+
+
+class WaitingBytes(Generic[H]):
+    """Bytes by holder and source."""
+
+    def __init__(self, of_source: int, in_all: int) -> None:
+        self._most_of_source = of_source
+        self._most_in_all = in_all
+        self._held: dict[H, tuple[str, int]] = {}
+        self._of_source: Counter[str] = Counter()
+        self._in_all = 0
+
+    def holds(self, holder: H, source: str, count: int) -> H | None:
+        """That holder has so many bytes now; the one that must let go of all of its own, if any must."""
+        more = count - self._held.get(holder, (source, 0))[1]
+        self._held[holder] = (source, count)
+        self._of_source[source] += more
+        self._in_all += more
+        if more <= 0:
+            return None
+        if self._of_source[source] > self._most_of_source:
+            return self._largest(source)
+        if self._in_all > self._most_in_all:
+            return self._largest(max(self._of_source, key=self._of_source.__getitem__))
+        return None
+
+    def release(self, holder: H) -> None:
+        """It holds nothing any more. Harmless when it held nothing."""
+        source, count = self._held.pop(holder, ("", 0))
+        self._of_source[source] -= count
+        self._in_all -= count
+        if not self._of_source[source]:
+            del self._of_source[source]
+
+    def _largest(self, source: str) -> H:
+        return max((one for one, held in self._held.items() if held[0] == source), key=lambda one: self._held[one][1])

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from axonp2p.errors import AxonError, Busy, NotAtRelay, QuotaUsed, TooOften
 from axonp2p.holdings import Bounds, Holdings
 from axonp2p.identity.peer_id import PeerId, short
-from axonp2p.transport.tunnel.limits import RelayLimits
+from axonp2p.transport.tunnel.messages import RelayLimits
 
 HOUR_S = 3600.0
 MOST_REMEMBERED = 16_384

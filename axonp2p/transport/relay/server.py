@@ -22,8 +22,14 @@ from axonp2p.transport.address import plain_address, source_of
 from axonp2p.transport.relay.admission import Admission, Stream
 from axonp2p.transport.relay.splice import End, join, take_over, until_gone
 from axonp2p.transport.sessions.session import Session
-from axonp2p.transport.tunnel.limits import RelayLimits
-from axonp2p.transport.tunnel.messages import FromRegistered, OpenStream, RelayTerms, StreamReady, StreamRefused
+from axonp2p.transport.tunnel.messages import (
+    FromRegistered,
+    OpenStream,
+    RelayLimits,
+    RelayTerms,
+    StreamReady,
+    StreamRefused,
+)
 
 log = get_logger(__name__)
 

@@ -7,6 +7,8 @@ import os
 import socket
 from collections.abc import Callable
 
+from axonp2p.transport.sessions.proxy_header import HEADER_LIMIT, ProxyHeader, read_header
+
 PREAMBLE = b"AXONLANE"
 """What a connection for a lane begins with. TLS begins with the byte 22."""
 WITHIN_S = 3.0
@@ -59,3 +61,20 @@ async def _readable(line: socket.socket) -> None:
         await ready
     finally:
         loop.remove_reader(line.fileno())
+
+
+async def take_header(transport: asyncio.Transport) -> str:
+    """The IP address that the proxy passes on; empty where it calls for itself. The transport must not read yet.
+
+    Raises `MalformedMessage`, or one of `NETWORK_ERRORS`.
+    """
+    header: ProxyHeader | None = None
+
+    def length(came: bytes) -> int | None:
+        nonlocal header
+        header = read_header(came)
+        return None if header is None else header.length
+
+    await take_first(transport, HEADER_LIMIT, length)
+    assert header is not None
+    return header.caller

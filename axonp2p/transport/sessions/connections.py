@@ -31,8 +31,7 @@ from axonp2p.transport.address import source_of
 from axonp2p.transport.flow.rate_limit import RateLimit
 from axonp2p.transport.foreign_errors import NETWORK_ERRORS
 from axonp2p.transport.http.http_replies import SERVER
-from axonp2p.transport.sessions.before_tls import take_preamble
-from axonp2p.transport.sessions.proxied import take_header
+from axonp2p.transport.sessions.before_tls import take_header, take_preamble
 from axonp2p.transport.sessions.proxy_header import Networks, is_within
 from axonp2p.transport.tunnel.inner import EarlyBytes, NamedTransport, RelayedTransport, relayed_source
 

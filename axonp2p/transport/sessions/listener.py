@@ -29,7 +29,7 @@ from axonp2p.logs import get_logger
 from axonp2p.supervision import one_look
 from axonp2p.transport.address import join_host_port
 from axonp2p.transport.flow.rate_limit import RateLimit
-from axonp2p.transport.flow.waiting_bytes import WaitingBytes
+from axonp2p.transport.flow.window import WaitingBytes
 from axonp2p.transport.foreign_errors import NETWORK_ERRORS, plain_words
 from axonp2p.transport.handshake import SESSION_PATH, check_hello, make_challenge
 from axonp2p.transport.http.http_replies import ANSWERED, errors_as_refusals, name_server

@@ -14,16 +14,23 @@ from tests.lab.bench.curve import Curve, NoSteps
 from tests.lab.bench.ddp import DENSE_STEPS, FP16, POWERSGD
 from tests.lab.bench.ground import Ground, on_lines, on_loopback
 from tests.lab.bench.kept import Kept, OutOfTime
-from tests.lab.bench.ours import AUTO, DENSE, Ours
+from tests.lab.bench.ours import AUTO, DENSE, LINE, Ours
 from tests.lab.bench.settings import Trial
 
 REFERENCE, DDP, DDP_16, DDP_POWERSGD = "DDP, loopback", "DDP", "DDP, fp16 hook", "DDP, PowerSGD hook"
 HIVEMIND, HIVEMIND_8, HIVEMIND_LOCAL = "hivemind", "hivemind, 8 bits", "hivemind, local updates"
 DILOCO, FLOWER = "torchft DiLoCo", "Flower"
-AXON_DENSE, AXON = "Axon, dense", "Axon, auto"
-EVERYBODY = (DDP, DDP_16, DDP_POWERSGD, HIVEMIND, HIVEMIND_8, HIVEMIND_LOCAL, DILOCO, FLOWER, AXON_DENSE, AXON)
-EACH_STEP = {DDP: "", DDP_16: FP16, DDP_POWERSGD: POWERSGD}
+DDP_MUON = "DDP, Muon"
+AXON_DENSE, AXON, AXON_LINE, AXON_MUON = "Axon, dense", "Axon, auto", "Axon, line", "Axon, line, Muon"
+OURS = {AXON_DENSE: DENSE, AXON: AUTO, AXON_LINE: LINE, AXON_MUON: LINE}
+"""How ours exchange."""
+MUON = (DDP_MUON, AXON_MUON)
+"""Those that train by Muon; all others do by AdamW."""
+EVERYBODY = (DDP, DDP_16, DDP_POWERSGD, DDP_MUON, HIVEMIND, HIVEMIND_8, HIVEMIND_LOCAL, DILOCO, FLOWER, *OURS)
+EACH_STEP = {DDP: "", DDP_16: FP16, DDP_POWERSGD: POWERSGD, DDP_MUON: ""}
 """Those that exchange gradients at each step by DDP, and how these are compressed."""
+OWN_LOSSES = (DDP_POWERSGD, DDP_MUON)
+"""Of these, whose losses are not about DDP's: they are trained to the end over loopback."""
 WARM_UP = 1
 
 
@@ -55,14 +62,15 @@ class Contest:
 
     def losses_of(self, trial: Trial, name: str) -> Curve:
         """The whole training of one that exchanges gradients by DDP, over loopback, for the sake of its losses."""
-        return self._on_loopback(trial, f"{name}, loopback", EACH_STEP[name])
+        return self._on_loopback(_by_optimizer(trial, name), f"{name}, loopback", EACH_STEP[name])
 
     def on_lines(self, trial: Trial, names: tuple[str, ...]) -> Iterator[Curve]:
         """Each of them, as it ends. Those of DDP and hivemind hold no loss, only what a step takes."""
         for name in names:
             if name in self._without:
                 continue
-            whole = trial if name in (HIVEMIND_LOCAL, DILOCO, FLOWER, AXON_DENSE, AXON) else self._few(trial, name)
+            asked = _by_optimizer(trial, name)
+            whole = asked if name in (HIVEMIND_LOCAL, DILOCO, FLOWER, *OURS) else self._few(asked, name)
             try:
                 yield self._found_or(name, whole, self._on_ground(whole, name))
             except NoSteps as error:
@@ -111,15 +119,18 @@ class Contest:
             return baselines.diloco(trial, name)
         if name == FLOWER:
             return baselines.flower(trial, name)
-        if name == AXON_DENSE:
-            return ours.train(trial, name, DENSE | {"exchange_every": trial.steps})
-        return ours.train(trial, name, AUTO)
+        more: dict[str, object] = {"exchange_every": trial.steps} if name == AXON_DENSE else {}
+        return ours.train(trial, name, OURS[name] | more)
 
     def _new_folder(self) -> Path:
         self._grounds += 1
         folder = self._folder / f"ground-{self._grounds}"
         folder.mkdir(mode=0o755)
         return folder
+
+
+def _by_optimizer(trial: Trial, name: str) -> Trial:
+    return replace(trial, muon=name in MUON)
 
 
 def _warm_up(name: str) -> int:

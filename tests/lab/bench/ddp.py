@@ -43,7 +43,7 @@ def main() -> None:
     member.report(0)
     for step in range(part.steps):
         member.gradients(model, step)
-        member.optimizer.step()
+        member.take_step()
         member.after_step(step)
     dist.barrier()
     dist.destroy_process_group()

@@ -54,7 +54,7 @@ def train(message: Message, context: Context) -> Message:
         member.optimizer.load_state_dict(torch.load(kept))
     for step in range(done, done + part.local_steps):
         member.gradients(member.model, step)
-        member.optimizer.step()
+        member.take_step()
     torch.save(member.optimizer.state_dict(), kept)
     metrics = MetricRecord({"num-examples": part.local_steps * part.batch})
     content = RecordDict({"arrays": ArrayRecord(member.model.state_dict()), "metrics": metrics})

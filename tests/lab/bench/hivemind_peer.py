@@ -42,7 +42,7 @@ def main() -> None:
     for step in range(part.steps):
         member.gradients(member.model, step)
         member.failed += not _average(averager, values, part.patience)
-        member.optimizer.step()
+        member.take_step()
         member.after_step(step)
     meet(part, rank, "done")
     averager.shutdown()

@@ -60,6 +60,8 @@ def write_text(folder: Path, trial: Trial, **train: object) -> Path:
     width, layers = WIDTHS[trial.millions]
     task = folder / "task.py"
     text = _with(task.read_text(), WIDTH=width, LAYERS=layers, TEST_WINDOWS=trial.windows, CONTEXT=trial.context)
+    if not trial.muon:
+        text = _by_adamw(text)
     task.write_text(_padded(text, trial.step_ms / 1000) if trial.step_ms else text)
     wished = {"rounds": trial.rounds, "steps": trial.steps, "batch": trial.batch, "seed": trial.seed} | train
     _write_job(folder, "text", trial.members, text_memory_mb(trial.millions), wished)
@@ -126,11 +128,16 @@ _ADAMW = "torch.optim.AdamW(model.parameters(), lr=1e-3, betas=(0.9, 0.95))"
 
 
 def _with(text: str, **numbers: int) -> str:
-    """With other numbers, and AdamW: the others' environments have no Axon, and all contestants take the same steps."""
+    """With other numbers."""
     for name, number in numbers.items():
         text, found = re.subn(rf"(?m)^{name} = \d+$", f"{name} = {number}", text)
         if found != 1:
             raise ValueError(f"{name} does not stand once in the example's task")
+    return text
+
+
+def _by_adamw(text: str) -> str:
+    """Trained by AdamW: most others' environments have no Axon, and all contestants take the same steps."""
     text, found = _MUON.subn(_ADAMW, text.replace("import axonp2p\n\n", ""))
     if found != 1:
         raise ValueError("the example's task does not have its optimiser once")

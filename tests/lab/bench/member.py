@@ -31,16 +31,30 @@ class Member:
         random.seed(part.seed)
         torch.manual_seed(part.seed)
         self.model: nn.Module = self.task.model()
-        self.optimizer: torch.optim.Optimizer = self.task.optimizer(self.model)
+        made = self.task.optimizer(self.model)
+        self.optimizers: list[torch.optim.Optimizer] = made if isinstance(made, list) else [made]
+        """One, or several of different parameters, as `axonp2p.muon` gives them."""
         self._samples = self.task.data("train", rank, part.members)
         self._held_out = self.task.data("test", rank, part.members)
         self._order: list[list[int]] = json.loads((Path(part.reports) / f"order-{rank}.json").read_text())
+
+    @property
+    def optimizer(self) -> torch.optim.Optimizer:
+        """The only one, for libraries that take one."""
+        (only,) = self.optimizers
+        return only
+
+    def take_step(self) -> None:
+        """With the gradients that there are."""
+        for optimizer in self.optimizers:
+            optimizer.step()
 
     def gradients(self, model: nn.Module, step: int) -> None:
         """Forward and backward of one step, counted from 0, on this member's next samples."""
         numbers = torch.tensor(self._order[step])
         batch = [tensor[numbers] for tensor in self._samples.tensors]
-        self.optimizer.zero_grad()
+        for optimizer in self.optimizers:
+            optimizer.zero_grad()
         self.task.loss(model, batch).backward()
 
     def report(self, steps: int, *, evaluate: bool = False) -> None:

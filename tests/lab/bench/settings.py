@@ -45,6 +45,8 @@ class Trial:
     step_ms: float = 0.0
     """A step sleeps until so much is over, as if a faster machine had taken it; 0: it does not sleep."""
     lines: Lines = field(default_factory=Lines)
+    muon: bool = False
+    """With the example's own optimiser, `axonp2p.muon`, instead of AdamW."""
 
     @property
     def all_steps(self) -> int:

@@ -9,12 +9,16 @@ from typing import Any
 
 from tests.lab.bench.contest import (
     AXON,
+    AXON_LINE,
+    AXON_MUON,
     DDP,
     DDP_16,
-    DDP_POWERSGD,
+    DDP_MUON,
     EVERYBODY,
     HIVEMIND,
     HIVEMIND_8,
+    MUON,
+    OWN_LOSSES,
     REFERENCE,
     Contest,
 )
@@ -39,7 +43,7 @@ def _run(contest: Contest, trial: Trial) -> list[Curve]:
     reference = contest.reference(trial)
     curves = [reference]
     for curve in contest.on_lines(trial, EVERYBODY):
-        if curve.name == DDP_POWERSGD:
+        if curve.name in OWN_LOSSES:
             curves.append(
                 contest.losses_of(trial, curve.name).at_the_pace_of(curve, curve.name, "its loss on loopback")
             )
@@ -52,42 +56,51 @@ def _run(contest: Contest, trial: Trial) -> list[Curve]:
 
 
 def rows(runs: Sequence[Sequence[Curve]]) -> list[dict[str, Any]]:
-    """One a contestant, the first of which is the reference; means over the runs, in each of which it is compared."""
-    by_name: dict[str, list[tuple[Curve, Curve, Curve]]] = {}
+    """One a contestant, the first of which is the reference; means over the runs, in each of which it is compared.
+
+    Losses by Muon are compared with those of dense training by Muon, where that took part.
+    """
+    by_name: dict[str, list[tuple[Curve, Curve, Curve, Curve]]] = {}
     for curves in runs:
-        ddp = next(curve for curve in curves if curve.name == DDP)
+        named = {curve.name: curve for curve in curves}
         for curve in curves:
-            by_name.setdefault(curve.name, []).append((curve, curves[0], ddp))
+            dense = named.get(DDP_MUON, curves[0]) if curve.name in MUON else curves[0]
+            by_name.setdefault(curve.name, []).append((curve, curves[0], named[DDP], dense))
     return [
         {
             "name": name,
-            "losses": [curve.loss for curve, _, _ in of_seeds],
-            "losses_over_reference": [curve.loss / reference.loss for curve, reference, _ in of_seeds],
-            "evidence": fmean(reference.loss for _, reference, _ in of_seeds) <= EVIDENCE,
-            "seconds": fmean(curve.seconds for curve, _, _ in of_seeds),
-            "times_reference": fmean(curve.seconds / reference.seconds for curve, reference, _ in of_seeds),
-            "mb_a_member": fmean(curve.passed / curve.members / MEGA for curve, _, _ in of_seeds),
-            "fewer_bytes_than_ddp": fmean(ddp.passed / curve.passed for curve, _, ddp in of_seeds),
-            "faster_than_ddp": fmean(ddp.seconds / curve.seconds for curve, _, ddp in of_seeds),
-            "note": "; ".join(dict.fromkeys(curve.note for curve, _, _ in of_seeds if curve.note)),
+            "losses": [curve.loss for curve, *_ in of_seeds],
+            "losses_over_reference": [curve.loss / dense.loss for curve, _, _, dense in of_seeds],
+            "evidence": fmean(reference.loss for _, reference, _, _ in of_seeds) <= EVIDENCE,
+            "seconds": fmean(curve.seconds for curve, *_ in of_seeds),
+            "times_reference": fmean(curve.seconds / reference.seconds for curve, reference, _, _ in of_seeds),
+            "mb_a_member": fmean(curve.passed / curve.members / MEGA for curve, *_ in of_seeds),
+            "fewer_bytes_than_ddp": fmean(ddp.passed / curve.passed for curve, _, ddp, _ in of_seeds),
+            "faster_than_ddp": fmean(ddp.seconds / curve.seconds for curve, _, ddp, _ in of_seeds),
+            "note": "; ".join(dict.fromkeys(note for curve, _, _, dense in of_seeds if (note := _note(curve, dense)))),
         }
         for name, of_seeds in by_name.items()
     ]
 
 
+def _note(curve: Curve, dense: Curve) -> str:
+    compared = f"its loss is compared with that of {dense.name}" if curve.name in MUON else ""
+    return "; ".join(filter(None, (curve.note, compared)))
+
+
 def aims(runs: Sequence[Sequence[Curve]], trial: Trial) -> list[dict[str, Any]]:
     """What was aimed at, and what came of it."""
     found = {row["name"]: row for row in rows(runs)}
+    found_aims: list[dict[str, Any]] = []
+    for name, dense in ((AXON_LINE, DDP), (AXON_MUON, DDP_MUON)):
+        if {name, dense} <= found.keys():
+            found_aims += _loss_and_time(found[name], f"{name}: ")
     if AXON not in found:
-        return []
+        return found_aims
     ours = found[AXON]
     faster = 5 if trial.millions == 1 else 10
-    loss = _aim("held-out loss over the reference's", "<=", 1.03, fmean(ours["losses_over_reference"]))
-    if not ours["evidence"]:
-        loss |= {"met": None, "note": "no evidence"}
-    found_aims = [
-        loss,
-        _aim("time over the reference's", "<=", 1.3, ours["times_reference"]),
+    found_aims += [
+        *_loss_and_time(ours),
         _aim("times fewer bytes than DDP", ">=", 100, ours["fewer_bytes_than_ddp"]),
         _aim("times less time than DDP", ">=", faster, ours["faster_than_ddp"]),
     ]
@@ -95,6 +108,13 @@ def aims(runs: Sequence[Sequence[Curve]], trial: Trial) -> list[dict[str, Any]]:
         hivemind = found[HIVEMIND_8]["seconds"] / ours["seconds"]
         found_aims.append(_aim("times less time than hivemind with 8 bits", ">=", 3, hivemind))
     return found_aims
+
+
+def _loss_and_time(row: dict[str, Any], of: str = "") -> list[dict[str, Any]]:
+    loss = _aim(f"{of}held-out loss over the reference's", "<=", 1.03, fmean(row["losses_over_reference"]))
+    if not row["evidence"]:
+        loss |= {"met": None, "note": "no evidence"}
+    return [loss, _aim(f"{of}time over the reference's", "<=", 1.3, row["times_reference"])]
 
 
 def _aim(what: str, sign: str, aim: float, value: float) -> dict[str, Any]:

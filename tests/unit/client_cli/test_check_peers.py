@@ -9,10 +9,11 @@ import msgspec
 import pytest
 
 from axonp2p.client.packages.plan import PlannedWheel, WheelSet
-from axonp2p.client.queries import PeerState, SeenPeer
+from axonp2p.client.queries import PeerState, SeenPeer, Survey
 from axonp2p.jobs.spec import NeedSpec
 from axonp2p.peers.capability import Capability, Need
-from client_cli.check_peers import PeersAsked, common_facts, packages_text, tally
+from axonp2p.table.sightings import DHT, SourceAnswer
+from client_cli.check_peers import PeersAsked, common_facts, packages_text, tally, why_nobody_was_asked
 
 OFFER = Capability(
     cores=2, memory_mb=2000, disk_mb=9000, gflops=40, slots=1, free=1, python="3.11.2", packages={}, kinds=["train"]
@@ -104,3 +105,23 @@ def test_what_peers_of_each_platform_would_be_sent() -> None:
         "2 wheels, 3.0 MB for cp311-manylinux_2_36_x86_64; 1 wheel, 1.5 MB for cp312-manylinux_2_36_aarch64"
     )
     assert packages_text([]) == ""
+
+
+SILENT = SourceAnswer("tracker lab:7070", 1.0, trouble="connection refused")
+NAMES = SourceAnswer(DHT, 0.1)
+
+
+@pytest.mark.parametrize(
+    ("peers", "answers", "silent", "why"),
+    [
+        ([OTTER], [SILENT, NAMES], {}, ""),
+        ([], [SourceAnswer("tracker lab:7070", 0.1), NAMES], {"wren": "no address"}, ""),
+        ([], [NAMES], {"wren": "no address"}, "no tracker is known, and no peer that the DHT names answers"),
+        ([], [NAMES], {}, "no tracker is known, and the DHT names no peer"),
+        ([], [SILENT, NAMES], {}, "no tracker answers, and the DHT names no peer"),
+    ],
+)
+def test_a_dht_of_which_nobody_answers_is_no_swarm_with_too_few_peers(
+    peers: list[SeenPeer], answers: list[SourceAnswer], silent: dict[str, str], why: str
+) -> None:
+    assert why_nobody_was_asked(Survey(peers, answers, silent)) == why

@@ -18,9 +18,8 @@ from axonp2p.client.storage.job_store import JobFolder, JobStore
 from axonp2p.errors import AxonError
 from axonp2p.hosting.admission import HostLimits
 from axonp2p.hosting.caller import HostLine
-from axonp2p.hosting.host import Host
+from axonp2p.hosting.host import Host, job_key
 from axonp2p.hosting.hosted_folder import HostedFolder
-from axonp2p.hosting.job_key import job_key
 from axonp2p.hosting.keeper import Keeper
 from axonp2p.hosting.messages import HostJob
 from axonp2p.hosting.process import EndAs, Process, Program, RunOrders

@@ -26,7 +26,7 @@ from axonp2p.errors import (
 from axonp2p.hosting.admission import ARRIVAL_IDLE_S, ARRIVAL_STALLED_S, HostLimits, arrives_within
 from axonp2p.hosting.caller import HostLine, ask_offer
 from axonp2p.hosting.folder_files import EVENTS
-from axonp2p.hosting.job_key import job_key
+from axonp2p.hosting.host import job_key
 from axonp2p.hosting.messages import HostJob, JobHosted
 from axonp2p.hosting.tending import STARTS_AT_ONCE
 from axonp2p.identity.key_file import load_or_create_key

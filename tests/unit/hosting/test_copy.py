@@ -26,7 +26,7 @@ from axonp2p.jobs.bundle import Bundle
 from axonp2p.jobs.lifecycle import JobState
 from axonp2p.kinds.train.metrics_file import MetricsFile
 from axonp2p.kinds.train.section import TrainJob
-from axonp2p.training.state_transfer.checkpoint_file import Model
+from axonp2p.tensors.checkpoint_file import Model
 from tests.fakes import NOW
 from tests.unit.hosting.conftest import ADA, JOB, Hosting, Worked
 from tests.unit.kinds.train.test_round_commits import bytes_after, state_after

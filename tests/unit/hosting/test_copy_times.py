@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from axonp2p.hosting.copy_times import LONGEST_S, SHORTEST_S, pause_before_copy
+from axonp2p.hosting.lives import LONGEST_S, SHORTEST_S, pause_before_copy
 
 
 def test_pauses_grow_with_the_work_that_could_be_lost() -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from axonp2p.hosting.job_key import job_key
+from axonp2p.hosting.host import job_key
 from tests.fakes import key_of
 
 ADA = key_of("ada")

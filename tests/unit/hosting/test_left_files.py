@@ -13,9 +13,9 @@ from axonp2p.errors import PeerMisbehaved
 from axonp2p.hosting.caller import HostLine
 from axonp2p.jobs.bundle import Bundle, collect
 from axonp2p.jobs.lifecycle import JobState
+from axonp2p.jobs.output_messages import TASK_FILES
 from axonp2p.jobs.spec import read_spec
 from axonp2p.kinds.train.events import TaskFilesKept
-from axonp2p.training.messages import TASK_FILES
 from tests.unit.hosting.conftest import Hosting, Worked
 from tests.unit.hosting.test_packed_folder import files_in
 

@@ -19,13 +19,12 @@ from axonp2p.client.storage.job_store import JobFolder, JobStore
 from axonp2p.errors import LimitReached, Refused, Unreachable
 from axonp2p.hosting.copying import Copying
 from axonp2p.hosting.folder_files import EVENTS
-from axonp2p.hosting.host import Host
-from axonp2p.hosting.job_key import job_key
+from axonp2p.hosting.host import Host, job_key
 from axonp2p.hosting.messages import HostedJob, HostRole
 from axonp2p.hosting.tending import Tending
 from axonp2p.jobs.bundle import Bundle
 from axonp2p.jobs.lifecycle import JobState
-from axonp2p.training.state_transfer.checkpoint_file import Model
+from axonp2p.tensors.checkpoint_file import Model
 from axonp2p.transport.address import PinnedAddress
 from tests.fakes import key_of
 from tests.unit.hosting.conftest import ADA, HOST, JOB, Hosting, Worked

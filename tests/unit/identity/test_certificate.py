@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from axonp2p.identity.certificate import make_certificate
-from axonp2p.identity.fingerprint import fingerprint_of_text, fingerprint_text
+from axonp2p.identity.certificate_bytes import fingerprint_of_text, fingerprint_text
 from axonp2p.identity.keys import PrivateKey
 from axonp2p.identity.peer_id import public_key_of
 

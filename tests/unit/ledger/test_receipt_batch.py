@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from axonp2p.ledger.receipt import MOST_RECEIPTS, RECEIPTS_LIMIT, DoublySigned, Receipts
-from axonp2p.ledger.receipt_batch import receipt_batch_of
+from axonp2p.ledger.receipt import MOST_RECEIPTS, RECEIPTS_LIMIT, DoublySigned, Receipts, receipt_batch_of
 from axonp2p.reservation.reserving import new_uuid
 from axonp2p.reservation.token import Token
 from axonp2p.wire.codec import encode

@@ -155,6 +155,9 @@ class OnePeer:
         self.workers: asyncio.Queue[PlayedWorker] = asyncio.Queue()
         self.told_free: list[int] = []
         self.noted: list[tuple[str, str]] = []
+        self.trackers_know = asyncio.Event()
+        """Tests clear it to play trackers that are slow."""
+        self.trackers_know.set()
         self._told = asyncio.Condition()
 
     async def __aenter__(self):
@@ -221,6 +224,7 @@ class OnePeer:
         self.told_free.append(self.leases.free(time.time()))
         async with self._told:
             self._told.notify_all()
+        return self.trackers_know
 
     async def _start_worker(self, folder, limits, *, program, data, blobs):
         ours, theirs = socket.socketpair()

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from axonp2p.identity.fingerprint import fingerprint_text
+from axonp2p.identity.certificate_bytes import fingerprint_text
 from axonp2p.settings import PeerSettings
 from axonp2p.transport.dial_policy import NOT_REACHED
 from peer_daemon import app

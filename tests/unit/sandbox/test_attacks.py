@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import socket
 from collections.abc import Iterator
@@ -9,8 +10,11 @@ from pathlib import Path
 
 import pytest
 
+from axonp2p.sandbox.attacks import run
 from axonp2p.sandbox.attacks.attack import Attack, AttackHeld, AttackTarget
 from axonp2p.sandbox.attacks.inside import attempt
+from axonp2p.sandbox.child import WorkerEnd
+from axonp2p.wire.codec import Message
 from tests.system.sandbox.hostile.light.inside import ATTACKS
 
 GET_THROUGH = """
@@ -82,3 +86,26 @@ def test_what_stopped_an_attack_is_told_and_a_mistake_of_its_own_proves_nothing(
         (False, "could not be tried: ValueError('a mistake')"),
         (True, "ended by SIGSYS"),
     ]
+
+
+class _Starved:
+    """A worker that never has its turn."""
+
+    def __init__(self) -> None:
+        self.channel = self
+
+    async def send(self, message: Message) -> None:
+        pass
+
+    async def receive(self) -> None:
+        await asyncio.Event().wait()
+
+    async def kill(self) -> WorkerEnd:
+        return WorkerEnd("was ended by this peer", "", "")
+
+
+async def test_an_attacker_that_a_busy_computer_gives_no_turn_is_said_to_be_one(monkeypatch):
+    monkeypatch.setattr(run, "_WAIT_S", 0.01)
+    (tried,) = await run.hear(_Starved(), ATTACKS[:1])
+    assert not tried.held
+    assert "nothing came of it in 0.01 s: this computer is busy" in tried.said

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 import peer_daemon.unit
-import tracker.unit
+import tracker.service
 from axonp2p.errors import (
     AlreadyRunning,
     KeyFileUnsafe,
@@ -27,7 +27,7 @@ from axonp2p.service.unit import NO_USE_TO_RESTART, Unit
 
 HOME = Path('/home/o/100% "mine"/$HOME/peer')
 PEER, TRACKER, SYSTEM = Unit("axon-peer"), Unit("axon-tracker"), Unit("axon-tracker", system=True)
-TEXTS = {PEER: peer_daemon.unit.text, TRACKER: tracker.unit.text, SYSTEM: tracker.unit.text}
+TEXTS = {PEER: peer_daemon.unit.text, TRACKER: tracker.service.text, SYSTEM: tracker.service.text}
 UNIT = peer_daemon.unit.text("/opt/my env/bin/python3", HOME, PEER)
 
 
@@ -80,7 +80,7 @@ def test_a_program_that_a_bug_or_the_network_ended_is_started_again() -> None:
 
 
 def test_a_service_of_the_machine_has_a_user_and_a_folder_of_its_own() -> None:
-    text = tracker.unit.text("/opt/axon/bin/python3", Path(tracker.unit.SYSTEM_HOME), SYSTEM)
+    text = tracker.service.text("/opt/axon/bin/python3", Path(tracker.service.SYSTEM_HOME), SYSTEM)
     assert "\nDynamicUser=yes\nStateDirectory=axon-tracker\n" in text
     assert '"--home" "/var/lib/axon-tracker"' in text
     assert "WantedBy=multi-user.target" in text

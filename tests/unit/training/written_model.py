@@ -6,8 +6,8 @@ import io
 import tempfile
 from pathlib import Path
 
+from axonp2p.tensors.checkpoint_file import Model, header_of
 from axonp2p.training.messages import FileLayout, TensorInfo
-from axonp2p.training.state_transfer.checkpoint_file import Model, header_of
 from axonp2p.training.state_transfer.model_file import write_model
 from axonp2p.training.state_transfer.model_layout import pack_layout, read_layout
 

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from axonp2p.errors import MalformedMessage, SettingsError
-from axonp2p.identity.fingerprint import fingerprint_text
+from axonp2p.identity.certificate_bytes import fingerprint_text
 from axonp2p.transport.address import PinnedAddress, join_host_port, parse_listen
 
 PIN = bytes(range(32))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from axonp2p.identity.fingerprint import fingerprint_text
+from axonp2p.identity.certificate_bytes import fingerprint_text
 from axonp2p.transport.dial_policy import DialPolicy
 from axonp2p.transport.ways import (
     HEAD_START_S,

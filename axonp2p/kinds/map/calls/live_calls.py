@@ -12,6 +12,7 @@ from array import array
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Future, InvalidStateError, ThreadPoolExecutor
+from dataclasses import dataclass
 from itertools import islice
 from typing import Any
 
@@ -42,6 +43,18 @@ class ItemFuture(Future[Any]):
         if done and not before:
             self._calls.note_cancelled(self.item)
         return done
+
+
+@dataclass(frozen=True)
+class ProgramNews:
+    """What a program has come to since its driver asked last."""
+
+    more: int
+    """Calls that are on the disk."""
+    cancelled: list[int]
+    """Items among all that are on the disk that nobody wants."""
+    complete: bool
+    """Whether no more will come, and all are on the disk."""
 
 
 class LiveCalls:
@@ -120,22 +133,14 @@ class LiveCalls:
         self._wake = wake
         wake()
 
-    @property
-    def stored(self) -> int:
-        """How many calls are on the disk."""
-        return self._stored
-
-    @property
-    def complete(self) -> bool:
-        """Whether no more will come, and all are on the disk."""
+    def news(self, known: int) -> ProgramNews:
+        """For a driver that knows of so many calls."""
         with self._changed:
-            return self._closed and not self._unstored and self._stored == self._next
-
-    def take_cancelled(self) -> list[int]:
-        """Items that nobody wants, since it was asked last."""
-        with self._changed:
-            found, self._cancelled = self._cancelled, []
-        return found
+            stored = max(known, self._stored)
+            cancelled = sorted(item for item in self._cancelled if item < stored)
+            self._cancelled = [item for item in self._cancelled if item >= stored]
+            complete = self._closed and not self._unstored and stored == self._stored == self._next
+        return ProgramNews(stored - known, cancelled, complete)
 
     def given_out(self, items: Sequence[int]) -> list[NewCall | None]:
         """A peer gets these: they cannot be cancelled any more. Those calls that need not be read from the disk."""

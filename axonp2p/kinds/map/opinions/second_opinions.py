@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import statistics
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -25,6 +25,7 @@ from axonp2p.kinds.map.opinions.agreement import close
 from axonp2p.kinds.map.opinions.quorum import Accepted, Vote, quorum_for
 from axonp2p.kinds.map.results_store import ItemOpinion, ItemResult, ResultsStore, WorkDone
 from axonp2p.kinds.map.section import MapSection
+from axonp2p.plain_text import plural
 
 MOST_NOTED = 10_000
 """Chunks of which it is remembered that the book of trust knows of them."""
@@ -66,6 +67,8 @@ class SecondOpinions:
         self._names: dict[str, str] = {}
         self._noted: set[tuple[str, int, bool]] = set()
         self._same: Callable[[Any, Any], Any] = close
+        self.fails_at: float | None = None
+        """When the job fails because nobody is there who could give another opinion."""
 
     def open(self) -> None:
         """What earlier lives left, while `store` is open. Blocks. Raises `JobFailed`."""
@@ -137,6 +140,23 @@ class SecondOpinions:
         for item in [item for item, opinions in self._kept.items() if peer in opinions]:
             del self._kept[item][peer]
         return self._names.get(peer, peer)
+
+    def look_for_voices(self, awaited: int, there: Iterable[str], now: float, wait: float) -> None:
+        """So many items cannot go on without a peer that has not come yet; 0: another thing goes on.
+
+        Raises `JobFailed` when none has come for `wait` seconds. `there`: names of those that have given theirs.
+        """
+        if not awaited:
+            self.fails_at = None
+            return
+        self.fails_at = self.fails_at or now + wait
+        if now >= self.fails_at:
+            raise JobFailed(
+                f"{plural(awaited, 'result')} wait for the opinion of another peer, and there is none",
+                cause=f"those that are there have given theirs: {', '.join(sorted(there))}",
+                fix=f"axon resume {self._journal.record.id}, once there are more peers; "
+                "a function whose results differ from call to call needs quorum = 1",
+            )
 
     # --- how it works ---
 

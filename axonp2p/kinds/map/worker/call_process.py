@@ -6,6 +6,7 @@ here, so that a value that cannot travel costs its call and nothing else.
 
 from __future__ import annotations
 
+import functools
 import resource
 import sys
 import time
@@ -19,12 +20,23 @@ import msgspec
 
 from axonp2p.calls.form import OpenBlob
 from axonp2p.calls.opening import load_call, load_function
-from axonp2p.kinds.map.call_forms import CallOutcome, ChunkCalls, open_part, pack_error, pack_outcomes
+from axonp2p.kinds.map.call_forms import (
+    OWN_MERGE,
+    CallOutcome,
+    ChunkCalls,
+    PackedPart,
+    open_part,
+    open_values,
+    pack_error,
+    pack_outcomes,
+)
 from axonp2p.kinds.map.messages import LARGEST_RESULT, MOST_CALLS, Items
 from axonp2p.kinds.map.worker.kept_blobs import open_kept
+from axonp2p.kinds.map.worker.own_calls import OwnCalls
 from axonp2p.kinds.map.worker.process_link import ProcessLink
 from axonp2p.values.bounds import ResultBounds
 from axonp2p.values.packing import pack_value
+from axonp2p.values.unpacking import unpack_value
 from axonp2p.wire.quantities import Seconds
 
 FLUSH_S, FLUSH_BYTES = 1.0, 1024 * 1024
@@ -35,7 +47,7 @@ Call = Callable[[], Any]
 
 
 class ChunkOrder(msgspec.Struct, frozen=True, array_like=True):
-    """Worker to process: make these calls. With no `calls`, they are of the job's own function."""
+    """Worker to process: make these calls. With no `calls`, they are of the job's own function for items."""
 
     items: Items
     calls: Annotated[bytes, msgspec.Meta(max_length=2**20)] = b""
@@ -60,12 +72,12 @@ FROM_PROCESS = msgspec.msgpack.Decoder(FromProcess)
 
 
 class CallProcess:
-    """`own_call` makes the call of an item by the job's own function."""
+    """It makes calls of the job's `own` functions, and of those that come with their calls."""
 
-    def __init__(self, link: ProcessLink, most_result: int, blobs: Path, own_call: Callable[[int], Any]) -> None:
+    def __init__(self, link: ProcessLink, most_result: int, blobs: Path, own: OwnCalls) -> None:
         self._link = link
         self._bounds = ResultBounds(most_bytes=most_result)
-        self._own_call = own_call
+        self._own = own
         self._open_blob: OpenBlob = lambda name: open_kept(blobs, name)
         self._loaded: OrderedDict[bytes, Callable[..., Any]] = OrderedDict()
 
@@ -101,12 +113,14 @@ class CallProcess:
     def _calls(self, order: ChunkOrder) -> Iterator[Call]:
         if not order.calls:
             for item in order.items:
-                yield lambda item=item: self._own_call(item)  # type: ignore[misc]
+                yield lambda item=item: self._own.call(item)  # type: ignore[misc]
             return
         chunk = msgspec.msgpack.decode(order.calls, type=ChunkCalls)
         for one in chunk.calls:
 
             def call(one: Any = one) -> Any:
+                if chunk.functions[one.function] == OWN_MERGE:
+                    return self._merged(one.arguments)
                 function = self._function(chunk, one.function)
                 args, kwargs = load_call(open_part(one.arguments, self._open_blob), self._open_blob)
                 return function(*args, **kwargs)
@@ -122,6 +136,10 @@ class CallProcess:
                 self._loaded.popitem(last=False)
         self._loaded.move_to_end(key)
         return self._loaded[key]
+
+    def _merged(self, arguments: PackedPart) -> Any:
+        values = open_values(open_part(arguments, self._open_blob))
+        return functools.reduce(self._own.merge, (unpack_value(value, self._bounds) for value in values))
 
     def _outcome(self, call: Call) -> CallOutcome:
         try:

@@ -13,12 +13,10 @@ import sys
 import threading
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
-from axonp2p.kinds.map.calls.own_function import load_own
-from axonp2p.kinds.map.items_file import ItemsFile
 from axonp2p.kinds.map.messages import PrepareCalls
 from axonp2p.kinds.map.worker.call_process import CallProcess
+from axonp2p.kinds.map.worker.own_calls import load_own_calls
 from axonp2p.kinds.map.worker.process_link import ProcessLink
 from axonp2p.sandbox.inside import Inside
 
@@ -90,14 +88,14 @@ def _end_with(work: Callable[[], None], closes: tuple[Callable[[], None], ...]) 
 
 
 def _serve(end: socket.socket, order: PrepareCalls, bundle: Path, blobs: Path) -> None:
-    own_call = _own_call(order, bundle)
+    own = load_own_calls(order, bundle)
     link = ProcessLink(end)
     while (word := link.receive()) is not None:
         if word == _FORK:
             ours, theirs = socket.socketpair()
             pid = os.fork()
             if pid == 0:
-                process = CallProcess(ProcessLink(theirs), order.most_result, blobs, own_call)
+                process = CallProcess(ProcessLink(theirs), order.most_result, blobs, own)
                 _end_with(process.serve, closes=(ours.close, end.close))
             theirs.close()
             socket.send_fds(end, [b"%d" % pid], [ours.fileno()])
@@ -108,27 +106,3 @@ def _serve(end: socket.socket, order: PrepareCalls, bundle: Path, blobs: Path) -
                 os.kill(pid, signal.SIGKILL)  # it has closed its link: nothing more can come of it
             _, status = os.waitpid(pid, 0)
             link.send(b"%d" % os.waitstatus_to_exitcode(status))
-
-
-def _own_call(order: PrepareCalls, bundle: Path) -> Callable[[int], Any]:
-    """The call of an item by the job's own function; what loading it raised is raised by each call."""
-    os.chdir(bundle)
-    if str(bundle) not in sys.path:
-        sys.path.insert(0, str(bundle))
-    if not order.fn:
-        return _no_function
-    try:
-        function = load_own(order.fn, bundle)
-        items = ItemsFile(bundle / order.items) if order.items else None
-    except BaseException as error:
-        raised = error
-
-        def failed(item: int) -> Any:
-            raise raised
-
-        return failed
-    return (lambda item: function(items.read(item))) if items else function
-
-
-def _no_function(item: int) -> Any:
-    raise ValueError("this job has no function of its own")

@@ -25,8 +25,8 @@ from axonp2p.errors import JobFailed, MalformedMessage, PeerMisbehaved, Settings
 from axonp2p.files import replacing
 from axonp2p.jobs.lifecycle import JobState
 from axonp2p.kinds.train.record import TrainRecord
+from axonp2p.tensors.checkpoint_file import LENGTH_BYTES, Model, header_length
 from axonp2p.training.messages import FileLayout
-from axonp2p.training.state_transfer.checkpoint_file import LENGTH_BYTES, Model, header_length
 from axonp2p.training.state_transfer.model_layout import MOST_BYTES, pack_layout, read_layout
 
 TRIES = 3

@@ -1,4 +1,4 @@
-"""What a trial of a task says to the `axon check` that began it, on the channel of its worker."""
+"""What a trial of a task says to the `axon check` that began it, on the channel of its worker; what follows from it."""
 
 from __future__ import annotations
 
@@ -6,7 +6,13 @@ from typing import Annotated
 
 import msgspec
 
+from axonp2p.errors import TaskMistake
+from axonp2p.jobs.task_fixes import task_fix
+from axonp2p.kinds.train.section import TrainJob
+from axonp2p.tensors.checkpoint_file import Model
 from axonp2p.training.messages import TaskFailed
+from axonp2p.training.tuning.costs import ExchangeFacts
+from axonp2p.training.tuning.exchange_tuner import ExchangeChoice, choose
 from axonp2p.wire.codec import Message
 from axonp2p.wire.quantities import Count, Number, Seconds
 
@@ -46,5 +52,28 @@ class TrialFound(Message, tag=True, frozen=True):
     not_loaded: Annotated[str, msgspec.Meta(max_length=1000)]
     """Why the model's file does not go back into the model; empty when it does."""
 
+    @property
+    def state_bytes(self) -> int:
+        """Those of a state of its model."""
+        return Model(self.coded, self.values).state_bytes
+
+    def first_exchange(self, spec: TrainJob) -> ExchangeChoice:
+        """How the job's peers would exchange while nothing is known of their lines."""
+        members = tuple(range(spec.need.peers))
+        facts = ExchangeFacts(
+            values=self.values,
+            parameters=self.coded,
+            exact=self.exact,
+            members=members,
+            steps=spec.train.steps,
+            step_s=dict.fromkeys(members, self.step_s),
+        )
+        return choose(spec.train, facts)
+
 
 FromTrial = TrialDoing | TrialFound | TaskFailed
+
+
+def mistake_of(said: TaskFailed) -> TaskMistake:
+    """The error for a mistake of the task."""
+    return TaskMistake(f"the task made a mistake in {said.doing}", cause=said.traceback, fix=task_fix(said.traceback))

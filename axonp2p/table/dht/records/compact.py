@@ -15,7 +15,7 @@ import msgspec
 from msgspec.structs import replace
 
 from axonp2p.errors import MalformedMessage, MessageTooLarge, StaleRow
-from axonp2p.identity.fingerprint import FINGERPRINT_BYTES, fingerprint_text
+from axonp2p.identity.certificate_bytes import FINGERPRINT_BYTES, fingerprint_text
 from axonp2p.identity.keys import SIGNATURE_BYTES, PrivateKey, verify_by_key
 from axonp2p.identity.peer_id import PeerId, peer_id_of, short
 from axonp2p.table.dht.routing.contact import host_of_packed, read_host

@@ -1,4 +1,4 @@
-"""Under which keys a row stands (its classes), and which classes to ask for what a job needs.
+"""Under which keys a row stands (its classes), which classes a job's need asks for, and how deep their sets are split.
 
 A class is `TAG|GPU|TIER`, or `all`. Every row is in `all`, in `any|GPU|TIER`, and in one more for each of its tags.
 A member of a tier has what any peer of that tier has in both cores and memory; a lop-sided one stands in the lower.
@@ -6,6 +6,7 @@ A member of a tier has what any peer of that tier has in both cores and memory; 
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
@@ -125,3 +126,25 @@ def _only_major(specifier: str) -> int | None:
 
 def _gpu_class(memory_mb: int) -> int:
     return max(index for index, least in enumerate(_GPU_FROM_MB) if memory_mb >= least)
+
+
+MOST_CLASSES = 1024
+
+
+class SetDepths:
+    """Class -> bits of its shards; 0 for a class that nobody asked for."""
+
+    def __init__(self) -> None:
+        self._depths: OrderedDict[str, int] = OrderedDict()
+
+    def of(self, class_name: str) -> int:
+        """Where to begin."""
+        return self._depths.get(class_name, 0)
+
+    def learn(self, class_name: str, depth: int) -> None:
+        """The set was found not to be crowded at `depth`, or to be crowded one above."""
+        self._depths.pop(class_name, None)
+        if depth > 0:
+            self._depths[class_name] = depth
+            if len(self._depths) > MOST_CLASSES:
+                self._depths.popitem(last=False)

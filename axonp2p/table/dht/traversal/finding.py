@@ -10,9 +10,8 @@ from axonp2p.clock import Clock
 from axonp2p.errors import AxonError
 from axonp2p.identity.peer_id import PeerId, public_key_of
 from axonp2p.table.dht.records.compact import CompactRow, peek
-from axonp2p.table.dht.records.index_keys import EVERYBODY, RowQuery, belongs, classes_for
+from axonp2p.table.dht.records.index_keys import EVERYBODY, RowQuery, SetDepths, belongs, classes_for
 from axonp2p.table.dht.records.row_sample import Enough, RowSample
-from axonp2p.table.dht.records.set_depths import SetDepths
 from axonp2p.table.dht.routing.contact import Contact, read_host
 from axonp2p.table.dht.routing.keys import DEEPEST, index_key, page_order, row_key, spread_places
 from axonp2p.table.dht.rpc.protocol import DhtProtocol

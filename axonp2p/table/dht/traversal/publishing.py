@@ -9,9 +9,8 @@ from dataclasses import dataclass
 
 from axonp2p.clock import Clock
 from axonp2p.table.dht.records.compact import open_compact
-from axonp2p.table.dht.records.index_keys import class_names
+from axonp2p.table.dht.records.index_keys import SetDepths, class_names
 from axonp2p.table.dht.records.record_store import StoreOutcome
-from axonp2p.table.dht.records.set_depths import SetDepths
 from axonp2p.table.dht.routing.contact import Contact
 from axonp2p.table.dht.routing.keys import DEEPEST, index_key, row_key, shard_bits
 from axonp2p.table.dht.rpc.pending_rpcs import RpcEnded

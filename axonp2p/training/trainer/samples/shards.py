@@ -11,8 +11,8 @@ import torch
 from torch.utils.data import ConcatDataset, DataLoader, Dataset, IterableDataset, TensorDataset
 
 from axonp2p.errors import TaskMistake
+from axonp2p.training.options import StepOptions
 from axonp2p.training.plan import seed_for
-from axonp2p.training.step_options import StepOptions
 from axonp2p.training.trainer.samples.step_batches import (
     Batches,
     BatchPart,

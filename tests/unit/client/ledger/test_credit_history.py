@@ -19,7 +19,7 @@ from axonp2p.client.ledger.own_keys import own_keys
 from axonp2p.client.queries import ask_credits
 from axonp2p.client.storage.job_record import JobRecord, NumberedReceipts
 from axonp2p.errors import LogForked
-from axonp2p.hosting.job_key import job_key
+from axonp2p.hosting.host import job_key
 from axonp2p.identity.keys import PrivateKey
 from axonp2p.jobs.lifecycle import JobState
 from axonp2p.kinds.train.record import TrainRecord
@@ -32,8 +32,7 @@ from axonp2p.table.tracker_health import TrackerHealth
 from axonp2p.table.tracker_lines import TrackerLines
 from axonp2p.wire.codec import decode_as, encode
 from axonp2p.wire.envelope import open_signed, sign
-from client_cli.text.credit_history_text import history_csv, history_table, pending_text
-from client_cli.text.credits_table import credits_table
+from client_cli.text.credits_table import credits_table, history_csv, history_table, pending_text
 from tests.fakes import ManualClock, key_of, make_receipt, sign_both
 from tests.unit.tracker.conftest import Running, start_tracker
 from tests.unit.tracker.logs import ADA, BEN, CLIENT, convicted, paid, rewrite

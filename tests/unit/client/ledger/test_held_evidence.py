@@ -17,7 +17,7 @@ from axonp2p.ledger.voiding import open_voiding
 from axonp2p.table.tracker_health import TrackerHealth
 from axonp2p.table.tracker_lines import TrackerLines
 from axonp2p.verification.evidence import examine, read_evidence
-from client_cli.text.held_evidence_text import file_name, held_data, held_text
+from client_cli.text.trust_table import file_name, held_data, held_text
 from tests.fakes import ManualClock
 from tests.unit.tracker.conftest import Running, start_tracker
 from tests.unit.tracker.logs import ADA, BEN, CLIENT, convicted, paid, reserved, tamper

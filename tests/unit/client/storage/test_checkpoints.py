@@ -12,7 +12,7 @@ from axonp2p.blobs.pieces import book_of
 from axonp2p.client.storage.checkpoints import Checkpoint, Checkpoints, FrozenFile
 from axonp2p.errors import MalformedMessage, SettingsError
 from axonp2p.files import DAMAGED
-from axonp2p.training.state_transfer.checkpoint_file import LONGEST_HEADER, Model, header_length
+from axonp2p.tensors.checkpoint_file import LONGEST_HEADER, Model, header_length
 
 MODEL = Model(100_000, 120_000)
 

@@ -27,7 +27,7 @@ from axonp2p.kinds.train.metrics_file import MetricsFile
 from axonp2p.kinds.train.record import AheadRound
 from axonp2p.kinds.train.round_commits import RoundCommits
 from axonp2p.kinds.train.section import TrainJob
-from axonp2p.training.state_transfer.checkpoint_file import Model
+from axonp2p.tensors.checkpoint_file import Model
 from tests.fakes import AtOnce, ManualClock, key_of
 from tests.unit.client.ledger.test_receipts import done
 from tests.unit.kinds.train.test_round_commits import bytes_after, state_after

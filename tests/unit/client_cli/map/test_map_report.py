@@ -11,6 +11,9 @@ import pytest
 
 from axonp2p.kinds.map import events as map_events
 from axonp2p.kinds.map.kept_end import RESULTS
+from axonp2p.kinds.map.reduce_tree import ReduceTree
+from axonp2p.kinds.map.results_store import ItemResult, ResultsStore
+from axonp2p.values.packing import pack_value
 from client_cli.map.lanes import lanes
 from client_cli.map.results_found import MOST_FOUND, find_results
 from client_cli.map.story import MapStory
@@ -92,6 +95,17 @@ def test_results_that_cannot_be_read_are_said_so(tmp_path: Path) -> None:
     assert "results.sqlite cannot be read: " in find_results(tmp_path).trouble
 
 
+def test_of_merged_results_the_last_one_is_shown(tmp_path: Path) -> None:
+    store = ResultsStore(tmp_path / RESULTS)
+    store.keep_tree(tree := ReduceTree(items=4, fold=2))
+    store.keep([ItemResult(call, "value", pack_value(f"part {call}"), "otter") for call in (0, 1)], [])
+    store.close()
+    assert [one.text for one in find_results(tmp_path).results] == ["'part 0'", "'part 1'"]
+    store.keep([ItemResult(tree.calls - 1, "value", pack_value("all"), "otter")], [])
+    store.close()
+    assert [one.text for one in find_results(tmp_path).results] == ["'all'"]
+
+
 def test_the_csv_has_the_first_results_alone(tmp_path: Path) -> None:
     job = PaperCalls(tmp_path, items=MOST_FOUND + 5)
     job.begin(["otter"])
@@ -115,3 +129,45 @@ def test_what_strangers_compute_stays_words(tmp_path: Path) -> None:
     job.begin(["otter"])
     job.say(map_events.CallFailed(item=1, peer="otter", kind=HOSTILE, message=HOSTILE))
     assert "<img" not in made_of(job).html
+
+
+def test_nothing_is_said_of_opinions_where_no_result_was_compared(tmp_path: Path) -> None:
+    assert "Second opinions" not in made_of(CALL_STATES["finished"](tmp_path)).html
+
+
+def test_who_was_outvoted_what_waits_and_what_is_made_again_are_shown(tmp_path: Path) -> None:
+    job = CALL_STATES["compared"](tmp_path)
+    made = made_of(job)
+    assert "15 results are confirmed: at least two peers gave an equal one." in made.html
+    assert "3 calls wait for a second opinion: " in made.html
+    assert "1 peer was outvoted, and not paid for that." in made.html
+    assert "<strong>heron</strong> gets no more calls: its results differ from those of 2 others." in made.html
+    rows = {row["peer"]: row for row in csv.DictReader(io.StringIO(made.csv["opinions"]))}
+    assert list(rows) == ["heron", "lynx", "otter", "wren"]
+    (doubted,) = [one for one in job.folder.read_events() if isinstance(one, map_events.ResultsDoubted)]
+    assert rows["heron"] == {
+        "peer": "heron", "outvoted_calls": "6", "first": "177", "outvoted_by": "otter, lynx",
+        "made_again": "32", "taken": "0", "wait": "0", "waited": "6",
+    }  # fmt: skip
+    assert f"32 results, made again (items {', '.join(map(str, doubted.items[:5]))}, ...)" in made.html
+    assert (rows["wren"]["waited"], rows["wren"]["wait"]) == ("3", "3")
+
+
+def test_calls_whose_results_wait_are_on_the_lane_of_their_peer(tmp_path: Path) -> None:
+    job = PaperCalls(tmp_path)
+    job.begin(["otter", "heron"])
+    job.clock.time += 2
+    job.waits("otter", 4)
+    story = fold(job.folder.read_events(), "map")
+    found = {lane.peer: lane for lane in lanes(story, WorkTime(story.lives, job.clock.time), job.clock.time)}
+    assert [span.lasted for span in found["otter"].spans] == [pytest.approx(0.5)]
+
+
+def test_results_that_a_program_has_used_already_are_named(tmp_path: Path) -> None:
+    job = PaperCalls(tmp_path)
+    job.begin(["otter", "heron"])
+    job.work(1)
+    job.say(map_events.PeerOutvoted(peer="heron", others=["otter", "lynx"], calls=1, first=7))
+    job.say(map_events.ResultsDoubted(peer="heron", again=0, taken=1, items=[3]))
+    made = made_of(job)
+    assert "<td>call 7</td><td>otter, lynx</td><td>1 result, used already (item 3)</td>" in made.html

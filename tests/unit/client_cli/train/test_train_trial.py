@@ -5,9 +5,10 @@ from __future__ import annotations
 import pytest
 
 from axonp2p.errors import JobFailed, LimitReached
+from axonp2p.kinds.train.local.trial_messages import mistake_of
 from axonp2p.sandbox.child import WorkerEnd
 from axonp2p.training.messages import TaskFailed
-from client_cli.train.trial import mistake_of, why_ended
+from client_cli.train.trial import why_ended
 
 
 def test_a_mistake_keeps_the_users_traceback_and_comes_with_what_mends_it() -> None:

@@ -24,7 +24,7 @@ from axonp2p.errors import Ambiguous, NotFound, TrackerUnreachable, Unreachable
 from axonp2p.identity.key_file import load_or_create_key
 from axonp2p.jobs.lifecycle import JobState
 from axonp2p.kinds.train.section import TrainJob
-from axonp2p.training.state_transfer.checkpoint_file import Model
+from axonp2p.tensors.checkpoint_file import Model
 from client_cli.context import Context
 from client_cli.main import cli
 from client_cli.text.job_text import job_data, jobs_text, status_text

@@ -162,7 +162,7 @@ class PlayedCrew:
         self.gone: set[int] = set()
         self.cut_off: dict[int, Any] = {}
         self.wire_bytes = 0
-        self.listener: MapDriver | None = None
+        self.listener: Any = None
         for rank, peer in peers.items():
             self.add(rank, peer)
 

@@ -214,7 +214,7 @@ def test_a_paused_peer_keeps_its_calls_while_nobody_else_has_time(loop: VirtualL
 
     def pause() -> None:
         world.peers[0].freeze()
-        life.driver.owner_says(0, WorkerPaused(reason="its owner is back"))
+        life.crew.listener.owner_says(0, WorkerPaused(reason="its owner is back"))
 
     loop.call_later(0.5, pause)
     run(loop, life.live())
@@ -224,7 +224,7 @@ def test_a_paused_peer_keeps_its_calls_while_nobody_else_has_time(loop: VirtualL
 def test_a_peer_that_is_wanted_back_gets_nothing_more(loop: VirtualLoop, tmp_path: Path) -> None:
     world = World.of(loop, tmp_path, *PEERS)
     life = world.life()
-    loop.call_later(1.5, life.driver.owner_says, 0, HandBack(reason="wanted", seconds=30))
+    loop.call_later(1.5, lambda: life.crew.listener.owner_says(0, HandBack(reason="wanted", seconds=30)))
     run(loop, life.live())
     all_done(world, life)
     assert len(world.peers[0].calls) <= 2
@@ -394,8 +394,8 @@ def test_whatever_happens_each_item_has_one_result(loop: VirtualLoop, tmp_path: 
                 case 0 if len(life.crew.present) > 1:
                     life.crew.lose(rank, limit=chance.choice(["", "memory"]))
                 case 1:
-                    life.driver.owner_says(rank, WorkerPaused(reason="its owner is back"))
-                    loop.call_later(7, life.driver.owner_says, rank, WorkerResumed())
+                    life.crew.listener.owner_says(rank, WorkerPaused(reason="its owner is back"))
+                    loop.call_later(7, life.crew.listener.owner_says, rank, WorkerResumed())
                 case 2:
                     life.crew.heard(rank, AtWork(cores=3))
                 case 3 if len(life.crew.present) > 1:

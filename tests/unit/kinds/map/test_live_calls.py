@@ -51,7 +51,7 @@ def program(tmp_path: Path) -> Iterator[Program]:
 def test_calls_are_stored_before_the_driver_hears_of_them(program: Program) -> None:
     for number in range(50):
         program.call(number)
-    program.wait(lambda: program.live.stored == 50)
+    program.wait(lambda: program.live.news(0).more == 50)
     assert program.store.count() == 50
     assert list(program.store.sizes()) == list(program.live.sizes)
     given = program.live.given_out([0, 7])
@@ -64,7 +64,7 @@ def test_calls_are_stored_before_the_driver_hears_of_them(program: Program) -> N
 
 def test_results_set_futures_and_errors_are_raised(program: Program) -> None:
     waiting = [program.call(number) for number in range(3)]
-    program.wait(lambda: program.live.stored == 3)
+    program.wait(lambda: program.live.news(0).more == 3)
     program.live.given_out([0, 1, 2])
     program.live.settle([(0, "zero"), (2, TaskError("KeyError", "two"))])
     program.live.settle([(1, None)])
@@ -76,12 +76,12 @@ def test_results_set_futures_and_errors_are_raised(program: Program) -> None:
 
 def test_only_a_call_that_no_peer_has_can_be_cancelled(program: Program) -> None:
     first, second = program.call(1), program.call(2)
-    program.wait(lambda: program.live.stored == 2)
+    program.wait(lambda: program.live.news(0).more == 2)
     program.live.given_out([0])
     assert not first.cancel()
     assert second.cancel()
     assert second.cancel(), "as often as one likes"
-    assert program.live.take_cancelled() == [1]
+    assert program.live.news(1).cancelled == [1]
     program.live.settle([(0, 1), (1, 2)])
     assert first.result(20) == 1
     with pytest.raises(CancelledError):
@@ -90,10 +90,10 @@ def test_only_a_call_that_no_peer_has_can_be_cancelled(program: Program) -> None
 
 def test_after_shutdown_it_takes_no_more_and_is_complete_once_all_are_stored(program: Program) -> None:
     waiting = program.call(1)
-    assert not program.live.complete
+    assert not program.live.news(0).complete
     program.live.close(cancel=True)
     assert waiting.cancelled()
-    program.wait(lambda: program.live.complete)
+    program.wait(lambda: program.live.news(0).complete)
     with pytest.raises(RuntimeError, match="after shutdown"):
         program.call(2)
 
@@ -111,7 +111,7 @@ def test_large_arguments_are_blobs_that_are_stored_once(program: Program) -> Non
     large = b"x" * 100_000
     program.call(large)
     program.call(large)
-    program.wait(lambda: program.live.stored == 2)
+    program.wait(lambda: program.live.news(0).more == 2)
     [(_, one), (_, two)] = program.store.read([0, 1])
     assert one == two
     assert one.data == b""
@@ -126,8 +126,8 @@ def test_peers_get_calls_before_the_large_arguments_of_all_are_on_the_disk(tmp_p
     stored: list[int] = []
 
     def woken() -> None:
-        stored.append(live.stored)
-        if live.stored == 58:
+        stored.append(live.news(0).more)
+        if stored[-1] == 58:
             done.set()
 
     live.attach(woken)

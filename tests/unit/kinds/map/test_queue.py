@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from axonp2p.kinds.map.messages import HeldChunk
 from axonp2p.kinds.map.queue import ChunkQueue
 from axonp2p.kinds.map.queue_actions import QueueAction, QueuePlan, StartChunk, StopChunk
 
@@ -119,4 +120,19 @@ def test_nobody_wants_a_call_that_was_dropped() -> None:
     done(queue, 0, 0, 1.0, 1.0)
     assert not queue.over_all
     queue.close(1.0)
+    assert queue.over_all
+
+
+def test_a_chunk_that_a_peer_says_it_has_but_that_was_never_given_out_is_passed_over() -> None:
+    queue = ChunkQueue(QueuePlan(4, chunk=1, first_chunk=8))
+    queue.joined(0, 1, 0.0, [HeldChunk(9, [3], True), HeldChunk(7, [2], True)])
+    queue.joined(1, 1, 0.0)
+    assert started(queue.begin(0.0)) == [(1, (0,)), (0, (1,)), (1, (3,))], "of what it has, the last life gave it one"
+    assert [chunk.number for chunk in queue.chunks_at(0)] == [7, 9]
+    queue.lost(0, 1.0)
+    queue.lost(1, 1.0)
+    queue.joined(2, 1, 1.0)
+    for _ in range(4):
+        (chunk, *_) = queue.chunks_at(2)
+        done(queue, 2, chunk.number, 2.0, 0.5)
     assert queue.over_all

@@ -18,6 +18,7 @@ from axonp2p.kinds.map.queue_actions import (
     StartChunk,
     StopChunk,
 )
+from axonp2p.kinds.map.reduce_tree import ReduceTree
 
 CORES = 2
 
@@ -25,9 +26,16 @@ CORES = 2
 class World:
     """Peers that make the calls they are given, in whatever order; what they are told is checked."""
 
-    def __init__(self, items: int, retries: int) -> None:
-        self.queue = ChunkQueue(QueuePlan(items, retries=retries, closed=False))
+    def __init__(self, items: int, retries: int, tree: ReduceTree | None = None) -> None:
+        self.queue = ChunkQueue(
+            QueuePlan(items, retries=retries, closed=tree is not None, tree=tree, first_chunk=2 * 10**6)
+        )
         self.items = items
+        self.tree = tree
+        self.counted: Counter[int] = Counter()
+        """How often each item got a result, those that were taken back too."""
+        self.merged: dict[tuple[int, int], list[int]] = {}
+        """By chunk and item: of each of its parts, which of its results is merged."""
         self.now = 0.0
         self.next_rank = 0
         self.chunks: dict[int, dict[int, list[int]]] = {}
@@ -49,14 +57,23 @@ class World:
                     assert not any(self.results[item] for item in items), "done again"
                     self.given.add(chunk)
                     self.chunks[rank][chunk] = list(items)
+                    self.merge(chunk, items)
                     assert len(self.chunks[rank]) <= 2 * CORES
                 case StopChunk(rank, chunk, only_waiting):
                     waits = chunk not in self.running[rank]
+                    if self.tree and not waits and not only_waiting and self.chunks[rank].get(chunk):
+                        # A result was on its way.
+                        self.chunks[rank][chunk].pop(0)
+                        self.obey(self.queue.results(rank, chunk, [False], self.now))
                     if chunk in self.chunks[rank] and (waits or not only_waiting):
                         self.end(rank, chunk)
                         self.obey(self.queue.over(rank, chunk, self.now))
-                case KeepResults(items=items):
+                case KeepResults(chunk=chunk, items=items):
+                    for item in items:
+                        assert all(self.results[part] for part in self.parts_of(item)), "merged of what counts no more"
+                        assert self.merged.get((chunk, item), []) == self.parts(item), "merged of what counted once"
                     self.results.update(items)
+                    self.counted.update(items)
                 case KeepCrash(item=item):
                     self.results[item] += 1
                 case SetAside(rank):
@@ -64,6 +81,25 @@ class World:
         assert all(count == 1 for count in self.results.values()), "two results of one item"
         held = Counter(item for chunks in self.chunks.values() for items in chunks.values() for item in items)
         assert all(count <= 2 for item, count in held.items() if not self.results[item])
+
+    def merge(self, chunk: int, items: tuple[int, ...]) -> None:
+        for item in items:
+            if parts := self.parts_of(item):
+                assert all(self.results[part] for part in parts), "merged before its parts are there"
+                self.merged[chunk, item] = self.parts(item)
+
+    def parts_of(self, item: int) -> range:
+        return self.tree.children_of(item) if self.tree else range(0)
+
+    def parts(self, item: int) -> list[int]:
+        """Which of its results each part has now."""
+        return [self.counted[part] for part in self.parts_of(item)]
+
+    def reopen(self, item: int) -> None:
+        assert self.tree
+        for one in {item} | self.tree.ancestors_of([item]):
+            self.results.pop(one, None)
+        self.obey(self.queue.reopen([item], self.now))
 
     def end(self, rank: int, chunk: int) -> None:
         del self.chunks[rank][chunk]
@@ -172,13 +208,70 @@ def test_each_item_has_exactly_one_result(
                 world.work(rank, what, calls)
         world.obey(world.queue.due(world.now))
     world.obey(world.queue.close(world.now))
+    finish(world)
+    assert world.results == Counter(range(world.items))
+
+
+@settings(max_examples=200, deadline=None)
+@given(
+    steps=st.lists(
+        st.tuples(
+            st.sampled_from(["join", "lose", "pause", "resume", "silent", "done", "done", "some", "crash", "reopen"]),
+            st.integers(0, 30),
+            st.integers(1, 4),
+            st.floats(0, 4),
+        ),
+        max_size=80,
+    ),
+    leaves=st.integers(1, 80),
+    made=st.integers(0, 40),
+)
+def test_what_is_merged_counts_at_that_moment(steps: list[tuple[str, int, int, float]], leaves: int, made: int) -> None:
+    tree = ReduceTree(leaves, fold=1)
+    world = World(tree.calls, retries=0, tree=tree)
+    world.join()
+    world.join()
+    world.obey(world.queue.begin(0.0))
+    for work in range(made):
+        world.work(work % 2, "done", 1)
+    for what, which, calls, seconds in steps:
+        world.now += seconds
+        ranks = sorted(world.chunks)
+        rank = ranks[which % len(ranks)] if ranks else None
+        match what:
+            case "join":
+                world.join()
+            case "reopen":
+                world.reopen(which * calls % tree.calls)
+            case _ if rank is None:
+                pass
+            case "lose":
+                world.lose(rank, own_fault=False)
+            case "pause":
+                world.paused.add(rank)
+                world.obey(world.queue.paused(rank, world.now))
+            case "resume":
+                world.paused.discard(rank)
+                world.obey(world.queue.resumed(rank, world.now))
+                world.obey(world.queue.answers(rank, world.now))
+            case "silent":
+                world.obey(world.queue.silent(rank, world.now))
+            case "done" | "some" | "crash":
+                world.work(rank, what, calls)
+        world.obey(world.queue.due(world.now))
+    finish(world)
+    assert world.results == Counter(range(tree.calls))
+
+
+def finish(world: World) -> None:
+    """One peer that works makes all that is left; those that stand still are lost in the end."""
     world.join()
     last = world.next_rank - 1
     for _ in range(4 * world.items + 20):
         if world.queue.over_all:
             break
         world.now += 1.0
-        for rank in sorted(world.chunks):  # those that stand still are lost in the end
+        for rank in sorted(world.chunks):
             if rank not in (last, *world.aside):
                 world.lose(rank, own_fault=False)
         if last in world.aside:
@@ -186,4 +279,3 @@ def test_each_item_has_exactly_one_result(
             last = world.next_rank - 1
         world.work(last, "done", 1)
     assert world.queue.over_all
-    assert world.results == Counter(range(world.items))

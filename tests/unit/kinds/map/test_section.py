@@ -10,7 +10,7 @@ from axonp2p.errors import JobFileWrong
 from axonp2p.jobs.bundle import collect
 from axonp2p.jobs.spec import parse_spec
 from axonp2p.kinds.map.messages import PrepareCalls
-from axonp2p.kinds.map.section import MapJob, preparation_of, why_not
+from axonp2p.kinds.map.section import MapJob, preparation_of, tree_of, why_not
 from axonp2p.peers.capability import read_capability
 from tests.fakes import make_offer
 
@@ -23,7 +23,7 @@ def parsed(lines: str) -> MapJob:
 
 def test_a_function_with_its_items(tmp_path: Any) -> None:
     spec = parsed('fn = "lib/work.py:Face.square"\nitems = "items.jsonl"\nmost-result = "2 MB"\nretries = 3')
-    assert preparation_of(spec.map) == PrepareCalls(
+    assert preparation_of(spec.map, None) == PrepareCalls(
         most_result=spec.map.most_result, fn="lib/work.py:Face.square", items="items.jsonl"
     )
     assert abs(spec.map.most_result - 2_000_000) < 2**20
@@ -35,7 +35,25 @@ def test_a_function_with_its_items(tmp_path: Any) -> None:
 
 
 def test_items_may_be_numbers() -> None:
-    assert preparation_of(parsed('fn = "work.py:f"\nitems = 12').map).items == ""
+    assert preparation_of(parsed('fn = "work.py:f"\nitems = 12').map, None).items == ""
+
+
+def test_results_may_be_merged(tmp_path: Any) -> None:
+    spec = parsed('fn = "work.py:f"\nreduce = "lib/merge.py:join"\nitems = 870')
+    tree = tree_of(spec, 870)
+    assert tree
+    assert (tree.items, tree.fold) == (870, 870 // (32 * spec.need.peers * spec.need.cores))
+    assert preparation_of(spec.map, tree) == PrepareCalls(
+        most_result=spec.map.most_result, fn="work.py:f", reduce="lib/merge.py:join", count=870, fold=tree.fold
+    )
+    mine = tree_of(parsed('fn = "work.py:f"\nreduce = "work.py:join"\nfold = 50\nitems = 870'), 870)
+    assert mine
+    assert mine.fold == 50
+    assert tree_of(parsed('fn = "work.py:f"\nitems = 870'), 870) is None
+    (tmp_path / "lib").mkdir()
+    for name in ("job.toml", "lib/merge.py", "work.py"):
+        (tmp_path / name).write_text("x")
+    assert {file.path for file in collect(tmp_path, spec).files} == {"job.toml", "lib/merge.py", "work.py"}
 
 
 @pytest.mark.parametrize(
@@ -54,6 +72,9 @@ def test_items_may_be_numbers() -> None:
         ('fn = "work.py:f"\nitems = 3\npython = "3.11"', "only calls that come from a program"),
         ('calls = true\npython = "2.7"', "expected a version"),
         ('fn = "work.py:f"\nitems = 3\nchunk = 0', "expected 1 to"),
+        ('fn = "work.py:f"\nitems = 3\nreduce = "merge"', "does not name a file and a function"),
+        ('fn = "work.py:f"\nitems = 3\nfold = 2', "only where results are merged"),
+        ('calls = true\nreduce = "work.py:f"', "come from a program"),
         ('fn = "work.py:f"\nitems = 3\nquorum = 6', "expected 1 to 5"),
         ('fn = "work.py:f"\nitems = 3\nquorum = 5', "5 peers must give the same result, and only"),
         ('fn = "work.py:f"\nitems = 3\nagree = "nearly"', 'expected "exact", "close"'),
@@ -82,3 +103,7 @@ def test_results_are_compared_as_it_says() -> None:
     assert own.map.quorum == 2
     assert "compare.py:same" in own.why_not_hosted
     assert "no stranger's code" in own.why_not_hosted
+
+
+def test_calls_of_a_program_are_not_hosted() -> None:
+    assert "its calls come from a program on this computer" in parsed("calls = true").why_not_hosted

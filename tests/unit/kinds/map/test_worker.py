@@ -18,7 +18,16 @@ import pytest
 
 from axonp2p.calls.packing import CallPacker
 from axonp2p.errors import AxonError, MalformedMessage, TaskError
-from axonp2p.kinds.map.call_forms import ChunkCalls, PackedCall, PackedPart, open_outcome, open_outcomes
+from axonp2p.kinds.map.call_forms import (
+    OWN_MERGE,
+    ChunkCalls,
+    PackedCall,
+    PackedPart,
+    as_part,
+    open_outcome,
+    open_outcomes,
+    pack_values,
+)
 from axonp2p.kinds.map.messages import (
     AtWork,
     BeginChunk,
@@ -39,6 +48,7 @@ from axonp2p.kinds.map.worker import kept_blobs
 from axonp2p.kinds.map.worker.worker_main import MapWorker
 from axonp2p.sandbox.inside import Inside
 from axonp2p.sandbox.messages import BundleReady, Control, FromWorkerMessage, MayTell, ToWorkerMessage
+from axonp2p.values.packing import pack_value
 from axonp2p.wire.codec import decode
 from axonp2p.wire.frame import HEADER_LIMIT, pack_frame, split_frame
 
@@ -63,6 +73,11 @@ TASK = """
         return item
     def large(item):
         return bytes([item]) * 3_000_000
+    def word(item):
+        if item == 7: raise ValueError("not seven")
+        return "abcdefghij"[item]
+    def join(one, other):
+        return one + other
 """
 
 
@@ -97,8 +112,8 @@ class PlayedDaemon:
     def order(self, order: ToWorkerMap, payload: bytes = b"") -> None:
         self.say(Control(), pack_frame(order, payload))
 
-    def prepare(self, fn: str = "", items: str = "", most_result: int = 10**6) -> AtWork:
-        self.order(PrepareCalls(most_result=most_result, fn=f"task.py:{fn}" if fn else "", items=items))
+    def prepare(self, fn: str = "", items: str = "", most_result: int = 10**6, **more: Any) -> AtWork:
+        self.order(PrepareCalls(most_result=most_result, fn=f"task.py:{fn}" if fn else "", items=items, **more))
         said, _ = self.hears()
         assert isinstance(said, AtWork)
         return said
@@ -355,3 +370,33 @@ def test_when_the_daemon_goes_no_process_is_left(tmp_path: Path) -> None:
 def test_an_empty_blob_is_empty(tmp_path: Path) -> None:
     (tmp_path / "none").write_bytes(b"")
     assert kept_blobs.open_kept(tmp_path, "none") == b""
+
+
+def test_a_call_folds_items_and_another_merges_results(daemon: PlayedDaemon) -> None:
+    daemon.prepare("word", reduce="task.py:join", count=10, fold=3)
+    daemon.chunk(1, 0, 1, 3)
+    assert daemon.results()[0] == ["abc", "def", "j"]
+    small = as_part(pack_values([pack_value("abc"), pack_value("def")]), {}, 10**6)[0]
+    large, blobs = as_part(pack_values([pack_value("x"), pack_value("y"), pack_value("z")]), {}, 0)
+    [(name, data)] = blobs.items()
+    payload = msgspec.msgpack.encode(ChunkCalls([OWN_MERGE], [PackedCall(0, small), PackedCall(0, large)]))
+    daemon.chunk(2, 4, 5, payload=payload, blobs=[name])
+    daemon.order(KeepBlob(name=name, size=len(data), offset=0), bytes(data))
+    assert daemon.results()[0] == ["abcdef", "xyz"]
+
+
+def test_a_call_that_folds_names_the_item_that_failed(daemon: PlayedDaemon) -> None:
+    daemon.prepare("word", reduce="task.py:join", count=10, fold=5)
+    daemon.chunk(1, 1)
+    [error] = daemon.results()[0]
+    assert isinstance(error, TaskError)
+    assert (error.kind, error.reason) == ("ValueError", "not seven")
+    assert "(item 7)" in error.traceback
+
+
+def test_a_reduce_that_cannot_be_loaded_fails_each_call(daemon: PlayedDaemon) -> None:
+    daemon.prepare("word", reduce="task.py:nowhere", count=4)
+    daemon.chunk(1, 0)
+    [error] = daemon.results()[0]
+    assert isinstance(error, TaskError)
+    assert "nowhere" in error.reason

@@ -19,7 +19,7 @@ from axonp2p.kinds.train.record import AheadRound, TrainRecord
 from axonp2p.kinds.train.round_commits import RoundCommits
 from axonp2p.kinds.train.section import TrainJob, TrainSpec
 from axonp2p.tensors import flat
-from axonp2p.training.state_transfer.checkpoint_file import Model
+from axonp2p.tensors.checkpoint_file import Model
 from axonp2p.training.state_transfer.model_layout import read_layout
 from axonp2p.training.trainer.file_layout import file_layout
 from axonp2p.training.trainer.outer_optimizer import State, first_state

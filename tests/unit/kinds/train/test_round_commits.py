@@ -22,7 +22,7 @@ from axonp2p.kinds.train.events import RoundFinished, RoundsLost, StateDamaged, 
 from axonp2p.kinds.train.metrics_file import MetricsFile
 from axonp2p.kinds.train.record import AheadRound, TrainRecord
 from axonp2p.kinds.train.round_commits import RoundCommits
-from axonp2p.training.state_transfer.checkpoint_file import Model
+from axonp2p.tensors.checkpoint_file import Model
 from tests.fakes import AsLateAsMayBe, AtOnce, ManualClock
 from tests.unit.training.conversation import round_done
 

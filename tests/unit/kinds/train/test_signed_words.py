@@ -25,8 +25,8 @@ from axonp2p.kinds.train.checked_work import CheckedWork
 from axonp2p.kinds.train.record import TrainRecord
 from axonp2p.ledger.said import Said, sign_said
 from axonp2p.training.coordinator.coordinator import Coordinator
-from axonp2p.training.exchange_options import ExchangeOptions
 from axonp2p.training.messages import Prepare, Prepared, StartRound, ToWorkerTraining
+from axonp2p.training.options import ExchangeOptions
 from axonp2p.training.plan import TrainPlan
 from axonp2p.training.round_messages import MemberDropped, RoundAccepted
 from axonp2p.training.rounds.machine import Rounds

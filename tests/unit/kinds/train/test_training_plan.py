@@ -10,7 +10,7 @@ from axonp2p.client.run.staffing import rtts_among
 from axonp2p.jobs.spec import parse_spec
 from axonp2p.kinds.train.section import TrainJob, TrainSpec
 from axonp2p.peers.coordinates import Coordinate, write_coordinate
-from axonp2p.training.step_options import StepOptions
+from axonp2p.training.options import StepOptions
 from tests.fakes import key_of, make_row
 
 

@@ -8,7 +8,7 @@ import pytest
 from axonp2p.errors import MalformedMessage
 from axonp2p.table.records import LEAST_AGAIN_S, LEAST_PING_S, MOST_AGAIN_S, Announced
 from axonp2p.wire.codec import decode_as, encode
-from peer_daemon.announcing.announce_pace import (
+from peer_daemon.announcing.announce_rota import (
     CHANGE_EVERY_S,
     CHANGES_AT_ONCE,
     EVERY_S,

@@ -12,8 +12,7 @@ from axonp2p.peers.capability import read_capability
 from axonp2p.table.announce_datagrams import DATAGRAMS_PATH
 from axonp2p.table.records import NUMBER_AHEAD_S, Announced, Row, open_row
 from axonp2p.table.tracker_health import TrackerHealth
-from peer_daemon.announcing.announce_pace import CHANGES_AT_ONCE, EVERY_S
-from peer_daemon.announcing.announce_rota import Rota
+from peer_daemon.announcing.announce_rota import CHANGES_AT_ONCE, EVERY_S, Rota
 from peer_daemon.announcing.announce_ways import AnnounceWays
 from peer_daemon.announcing.announcer import Announcer, Hearers
 from peer_daemon.announcing.own_row import OwnRow, lasting_row
@@ -210,12 +209,23 @@ async def test_a_change_of_free_slots_is_told_at_once(make, clock):
     setting = make(tracker)
     task = await setting.settled(tracker)
     setting.own.free = 1
-    setting.announcer.changed()
-    await tracker.wait()
+    async with asyncio.timeout(10):
+        await setting.announcer.changed().wait()
     task.cancel()
     assert [read_capability(row.capability).free for row in tracker.rows] == [2, 1]
     assert tracker.rows[0].sequence < tracker.rows[1].sequence
     assert [one.row for one in setting.written] == tracker.rows
+
+
+async def test_a_change_counts_as_told_also_where_no_tracker_answers(make, clock):
+    tracker = FakeTracker(clock)
+    setting = make(tracker)
+    task = await setting.settled(tracker)
+    tracker.away = True
+    async with asyncio.timeout(10):
+        await setting.announcer.changed().wait()
+    task.cancel()
+    assert setting.lost == [tracker.address]
 
 
 async def test_two_trackers_get_the_very_same_row_which_names_both_the_next_time(make, clock):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from peer_daemon.announcing.seen_addresses import MOST_TRACKERS_HEARD, SeenAddresses
+from peer_daemon.announcing.own_row import MOST_TRACKERS_HEARD, SeenAddresses
 
 OURS, VICTIM = "192.0.2.7", "203.0.113.9"
 A, B, C = (f"https://10.{number}.0.1:7070" for number in (1, 2, 3))

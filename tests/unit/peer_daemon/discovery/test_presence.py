@@ -1,8 +1,10 @@
 from __future__ import annotations
 
+import asyncio
+
 import pytest
 
-from axonp2p.identity.fingerprint import fingerprint_text
+from axonp2p.identity.certificate_bytes import fingerprint_text
 from axonp2p.table.dht.lan import LanPeer
 from axonp2p.table.records import Announced
 from axonp2p.table.tracker_health import TrackerHealth
@@ -26,6 +28,7 @@ class Told:
 
     def __init__(self):
         self.changes = 0
+        self.trackers_know = asyncio.Event()
         self.wakes = 0
         self.nudges = 0
         self.offered: list[str] = []
@@ -41,6 +44,7 @@ class Told:
 
     def changed(self):
         self.changes += 1
+        return self.trackers_know
 
     def others_say(self):
         self.changes += 1
@@ -176,7 +180,7 @@ def test_the_local_network_names_nodes_and_trackers_only_to_who_has_none_from_it
 
 def test_slots_that_change_are_told(make):
     setting = make()
-    setting.presence.slots_changed()
+    assert setting.presence.slots_changed() is setting.told.trackers_know
     assert (setting.own.free, setting.told.changes, setting.told.nudges) == (2, 1, 1)
 
 

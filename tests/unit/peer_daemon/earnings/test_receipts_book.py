@@ -161,19 +161,6 @@ def test_tokens_go_when_nothing_waits_for_them(book, tmp_path):
     assert len(book.some_confirmed(2, [], ISSUER)) == 2
 
 
-def test_a_book_of_an_earlier_version_is_read(tmp_path, clock):
-    before = ReceiptsBook(tmp_path / "receipts.db", PEER, clock)
-    before.sign(encode_signed(CLIENT, receipt(1)), LEASE)
-    with before._database:
-        before._database.execute("DROP TABLE tokens")
-        before._database.execute("DROP TABLE refusals")
-        before._database.execute("ALTER TABLE receipts DROP COLUMN tracker")
-    before.close()
-    after = ReceiptsBook(tmp_path / "receipts.db", PEER, clock)
-    assert [one.token for one in after.waiting(ISSUER, ISSUER)] == [b""]
-    after.close()
-
-
 def test_a_file_that_cannot_be_used_is_no_bug(book):
     book.close()
     with pytest.raises(SettingsError):

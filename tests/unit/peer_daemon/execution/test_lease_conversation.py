@@ -43,12 +43,12 @@ from axonp2p.sandbox.log import BoundedLog
 from axonp2p.sandbox.messages import BundleReady, Control, FromMember, Start, Started, ToMember
 from axonp2p.transport.messages import JoinMesh, Refusal
 from axonp2p.transport.relay.server import RelayServer
-from axonp2p.transport.tunnel.limits import RelayLimits
-from axonp2p.transport.tunnel.messages import RegisterAtRelay, RelayTerms
+from axonp2p.transport.tunnel.messages import RegisterAtRelay, RelayLimits, RelayTerms
 from axonp2p.wire.codec import decode_as
 from axonp2p.wire.envelope import encode_signed
 from axonp2p.wire.frame import FRAME_COST, PAYLOAD_LIMIT
 from axonp2p.wire.schema import SCHEMAS
+from peer_daemon import session_router
 from peer_daemon.execution import lease_context
 from peer_daemon.links.credit import FIRST_BYTES
 from tests.unit.peer_daemon.conftest import TRACKER
@@ -146,6 +146,41 @@ async def test_a_lease_from_its_beginning_to_its_end(make_peer):
     assert worker.killed
     assert not worker.folder.parent.exists()
     assert peer.told_free == [0, 1]
+
+
+class SlowTrackers(asyncio.Event):
+    """Set when they know; says when somebody waits for that."""
+
+    def __init__(self):
+        super().__init__()
+        self.waited_for = asyncio.Event()
+
+    async def wait(self):
+        self.waited_for.set()
+        return await super().wait()
+
+
+async def test_a_lease_has_ended_for_its_client_when_trackers_show_the_slot_to_its_next_command(make_peer):
+    peer = await make_peer()
+    trackers = peer.trackers_know = SlowTrackers()
+    session, _ = await begin(peer, make_peer.take_lease(peer))
+    await session.send(EndLease())
+    ended = asyncio.create_task(heard(session, LeaseEnded))
+    async with asyncio.timeout(10):
+        await trackers.waited_for.wait()
+    assert not ended.done()
+    assert peer.told_free == [0, 1]
+    trackers.set()
+    await ended
+
+
+async def test_trackers_that_do_not_answer_keep_no_client_waiting(make_peer, monkeypatch):
+    monkeypatch.setattr(session_router, "TOLD_S", 0.01)
+    peer = await make_peer()
+    peer.trackers_know = SlowTrackers()
+    session, _ = await begin(peer, make_peer.take_lease(peer))
+    await session.send(EndLease())
+    await heard(session, LeaseEnded)
 
 
 async def test_receipts_are_signed_and_a_wrong_one_ends_nothing(make_peer):

@@ -27,10 +27,13 @@ class Played:
         self.folder, self.limits, self.pid = folder.parent, limits, pid
         self.inodes = [shown.stat().st_ino for shown in (folder, blobs)]
         self.stood_by, self.killed, self.fails = False, False, False
+        self.whole = asyncio.Event()
+        self.whole.set()
         self.memory_mb = 0
         self._end = asyncio.get_running_loop().create_future()
 
     async def stand_by(self):
+        await self.whole.wait()
         self.stood_by = True
 
     def bind(self, memory_mb):
@@ -59,6 +62,7 @@ class World:
 
     def __init__(self, jobs: Path):
         self.jobs, self.clock, self.started, self.broken = jobs, ManualClock(), list[Played](), False
+        self.slow = False
         # One thread: `settles` waits for all that was begun in it before.
         asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor(1))
         self.workers = StandbyWorkers(jobs, "trains", USUAL, self.clock, self._start)
@@ -67,6 +71,8 @@ class World:
         if self.broken:
             raise SandboxMissing("the sandbox did not start")
         self.started.append(Played(job_folder, blobs, limits, 100 + len(self.started)))
+        if self.slow:
+            self.started[-1].whole.clear()
         return self.started[-1]
 
     async def follows(self, wanted: bool):
@@ -110,6 +116,19 @@ async def test_a_lease_with_other_memory_takes_it_with_its_folders(world):
     taken = [world.jobs / "lease" / shown for shown in ("bundle", "blobs")]
     assert [shown.stat().st_ino for shown in taken] == standing.inodes
     assert [path.name for path in world.jobs.iterdir()] == ["lease"]
+
+
+async def test_a_lease_renames_no_folder_that_a_sandbox_is_still_to_show(world):
+    world.slow = True
+    await world.follows(True)
+    (standing,) = world.started
+    world.slow = False
+    assert await world.lease() is not standing
+    assert all(shown.is_dir() for shown in (standing.folder / "bundle", standing.folder / "blobs"))
+    await world.follows(True)
+    standing.whole.set()
+    await world.settles()
+    assert await world.lease(name="second") is standing
 
 
 async def test_the_next_one_is_like_the_last_lease(world):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import cast
 
 from peer_daemon.execution.suspension import Suspension
-from peer_daemon.links.client_line import ClientLine
+from peer_daemon.links.client_sender import ClientLine
 
 
 class Heard:

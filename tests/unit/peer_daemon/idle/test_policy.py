@@ -8,11 +8,10 @@ from typing import Any
 
 import pytest
 
-from peer_daemon.idle.decision import Act, Decision, Why
+from peer_daemon.idle.decision import Act, Decision, Readings, Why
 from peer_daemon.idle.hours import Hours
 from peer_daemon.idle.idle_settings import IdleSettings, UseRules
 from peer_daemon.idle.policy import IdlePolicy
-from peer_daemon.idle.readings import Readings
 
 MONDAY_NOON = datetime(2026, 11, 23, 12, 0)
 CALM = Readings(memory_free_mb=8000, memory_pressure=0.0, disk_free_mb=50_000, input_idle_s=1000.0)

@@ -10,11 +10,10 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from peer_daemon.idle.decision import Act, Decision, Why
+from peer_daemon.idle.decision import Act, Decision, Readings, Why
 from peer_daemon.idle.hours import Hours
 from peer_daemon.idle.idle_settings import IdleSettings, UseRules
 from peer_daemon.idle.policy import FLAP_S, LONGEST_QUIET_S, IdlePolicy
-from peer_daemon.idle.readings import Readings
 
 START = datetime(2026, 11, 23, 12, 0)
 CALM = Readings(memory_free_mb=8000, memory_pressure=0.0, disk_free_mb=50_000, input_idle_s=10.0, temperature_c=50.0)

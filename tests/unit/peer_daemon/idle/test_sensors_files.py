@@ -8,10 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from peer_daemon.idle.cpu import OthersCpu
 from peer_daemon.idle.network import OthersTraffic, own_sockets
 from peer_daemon.idle.power import Heat, Power
-from peer_daemon.idle.programs import Programs, named
+from peer_daemon.idle.programs import OthersCpu, Programs, named
 from peer_daemon.idle.sensors import disk_free_mb, memory_free_mb, memory_pressure
 from peer_daemon.idle.terminals import Terminals
 from tests.unit.peer_daemon.idle.conftest import FakeRoot

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from peer_daemon.idle.decision import Act, Decision, Why
+from peer_daemon.idle.decision import Act, Decision, Readings, Why
 from peer_daemon.idle.idle_settings import IdleSettings
-from peer_daemon.idle.readings import Readings
 from peer_daemon.owner.effective_state import StandingOrders, effective_state_of, may_stand_by
 
 FREE = Decision(Act.RUN, Why.FREE, "nothing else needs the machine")

@@ -18,7 +18,7 @@ from axonp2p.transport.relay.choice import RelayCandidate, RelayChoice
 from axonp2p.transport.relay.door import RelayDoor
 from axonp2p.transport.relay.server import RelayServer
 from axonp2p.transport.sessions.listener import Listener
-from axonp2p.transport.tunnel.limits import RelayLimits
+from axonp2p.transport.tunnel.messages import RelayLimits
 from peer_daemon.announcing.own_row import OwnRow, lasting_row
 from peer_daemon.lending.lending import Lending
 from peer_daemon.reachability.relay_side import RelaySide

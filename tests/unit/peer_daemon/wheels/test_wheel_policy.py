@@ -4,8 +4,7 @@ import pytest
 
 from axonp2p.errors import SettingsError
 from axonp2p.wheels.bundled import BundledWheel
-from peer_daemon.wheels.kept_wheels import KeptWheels
-from peer_daemon.wheels.wheel_policy import WheelPolicy, read_list
+from peer_daemon.wheels.wheel_policy import KeptWheels, WheelPolicy, read_list
 
 GULL = BundledWheel("a" * 64, "Gull-1.0-py3-none-any.whl", 10)
 

@@ -6,7 +6,8 @@ import asyncio
 
 import pytest
 
-from axonp2p.table.dht.lan import Lan, LanPeer, own_hosts, read_peer
+from axonp2p.table.dht.lan import LanPeer, own_hosts, read_peer
+from axonp2p.table.dht.mdns import Lan
 from tests.fakes import key_of
 
 TRACKER = "https://lab.local:7070#" + "a" * 52

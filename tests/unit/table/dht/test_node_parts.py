@@ -6,8 +6,8 @@ import json
 from pathlib import Path
 
 from axonp2p.table.dht.records.compact import sign_compact, withdrawal_of
+from axonp2p.table.dht.records.index_keys import MOST_CLASSES, SetDepths
 from axonp2p.table.dht.records.row_sample import RowSample
-from axonp2p.table.dht.records.set_depths import MOST_CLASSES, SetDepths
 from axonp2p.table.dht.routing.node_state import LARGEST_FILE, MOST_SAVED, SavedContact, load_state, save_state
 from peer_daemon.discovery.reachability import should_serve
 from tests.fakes import NOW, key_of

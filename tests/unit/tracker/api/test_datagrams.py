@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from axonp2p.errors import PortTaken, Refused
+from axonp2p.errors import Busy, PortTaken, Refused
 from axonp2p.peers.capability import Need, as_map
 from axonp2p.table.announce_datagrams import (
     DATAGRAM_TICKET_LIMIT,
@@ -33,7 +33,9 @@ from axonp2p.wire.codec import encode
 from axonp2p.wire.envelope import Signed, sign
 from tests.fakes import NOW, key_of, make_row
 from tests.unit.tracker.conftest import Running, Start
+from tracker.api import datagram_door
 from tracker.api.datagram_desk import DatagramOutcome
+from tracker.api.datagram_door import UNPROVEN_TOGETHER
 
 ADA, BEN = key_of("ada"), key_of("ben")
 PATIENCE_S = 20.0
@@ -176,6 +178,30 @@ async def test_what_https_refuses_is_refused(lab: Running, asker: Asker, why: st
     assert lab.tracker.table.index.sequence_of(ADA.peer_id) == 6
 
 
+async def test_a_row_that_cannot_be_stored_is_refused(
+    lab: Running, asker: Asker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def full(*_: object) -> None:
+        raise Busy("the disk is full", fix="make room")
+
+    with monkeypatch.context() as changed:
+        changed.setattr(lab.tracker._database, "write", full)
+        assert isinstance(await asker.announce(sign(ADA, make_row(ADA))), No)
+    assert isinstance(await asker.ask(sign(ADA, make_row(ADA))), Yes)
+    assert asker.said() == {DatagramOutcome.AGAIN: 1, DatagramOutcome.NO: 1, DatagramOutcome.YES: 1}
+
+
+async def test_who_hangs_up_takes_nothing_from_who_announced_the_same(lab: Running, asker: Asker) -> None:
+    announces = lab.tracker._datagrams._desk._announces  # type: ignore[union-attr]
+    signed = sign(ADA, make_row(ADA))
+    hangs_up, stays = (asyncio.create_task(announces.take(signed, address)) for address in ("127.0.0.1", "127.0.0.2"))
+    await asyncio.sleep(0)  # both wait for the disk now
+    hangs_up.cancel()
+    assert (await stays).seen_from == "127.0.0.2"
+    assert hangs_up.cancelled()
+    assert isinstance(await asker.announce(signed), Yes)
+
+
 async def test_both_doors_share_what_a_household_may_ask(lab: Running, asker: Asker) -> None:
     signed = sign(ADA, make_row(ADA))
     await asker.announce(signed)
@@ -275,6 +301,31 @@ async def test_a_flood_of_rubbish_starves_nobody(asker: Asker) -> None:
             await asker.send(rubbish)
         assert isinstance(await asker.announce(sign(ADA, make_row(ADA, sequence=number + 1))), Yes)
     assert asker.said()[DatagramOutcome.DROPPED] == 2000
+
+
+async def test_after_some_that_prove_nothing_the_door_rests(
+    lab: Running, asker: Asker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Others have their turn meanwhile, as long as it takes."""
+    monkeypatch.setattr(datagram_door, "REST_S", 3600.0)
+    door = lab.tracker._datagrams
+    assert door is not None
+    for _ in range(5 * UNPROVEN_TOGETHER):
+        asker.line.send(os.urandom(700))
+    await lab.announce(ADA, BEN)  # by HTTPS
+    assert asker.said() == {DatagramOutcome.DROPPED: UNPROVEN_TOGETHER}
+    door._read_again()
+    await lab.announce(key_of("cleo"))
+    assert asker.said() == {DatagramOutcome.DROPPED: 2 * UNPROVEN_TOGETHER}
+
+
+async def test_those_with_a_token_are_read_without_a_rest(
+    lab: Running, asker: Asker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await asker.announce(sign(ADA, make_row(ADA, sequence=1)))
+    monkeypatch.setattr(datagram_door, "REST_S", 3600.0)
+    for number in range(5 * UNPROVEN_TOGETHER):
+        assert isinstance(await asker.ask(sign(ADA, make_row(ADA, sequence=number + 2))), Yes)
 
 
 def test_a_datagram_has_room_in_every_packet() -> None:

@@ -218,35 +218,6 @@ async def test_a_damaged_entry_is_not_told(start: Start, tmp_path: Path):
             await asked
 
 
-TOKEN_INDEXES = ("used_issued", "source_issued_used_peers", "client_issued_used_peers")
-"""Those that know whether a token was used."""
-
-
-async def test_receipts_from_before_there_was_a_log_become_its_first_entries(start: Start, tmp_path: Path):
-    lab = await start()
-    receipts = await paid(lab, ADA, BEN, rounds=70)
-    before = await balances(lab.caller)
-    await lab.stop()
-    rows = [
-        [one.receipt.signer, one.receipt.payload, one.receipt.signature, one.peer_signature, number]
-        for number, one in enumerate(receipts)
-    ]
-    tamper(
-        tmp_path,
-        *((f"DROP TABLE {table}", []) for table in ("entries", "tiles", "heads", "receipts", "names")),
-        ("CREATE TABLE receipts (reservation, number, client, payload, client_signature, peer_signature)", []),
-        *(("INSERT INTO receipts VALUES ('r', ?5, ?1, ?2, ?3, ?4)", row) for row in rows),
-        *((f"DROP INDEX idx_tokens_{columns}", []) for columns in TOKEN_INDEXES),
-        ("ALTER TABLE tokens DROP COLUMN used", []),
-        ("PRAGMA user_version = 3", []),
-    )
-    again = await start(clock=lab.clock)
-    assert await balances(again.caller) == before
-    assert (await head(again)).size == 140
-    told = await log_client.inclusion(again.caller, encode(receipts[77]))
-    assert told.included.number == 77
-
-
 @pytest.mark.parametrize("trusted", [False, True])
 async def test_what_only_a_strangers_log_has_is_taken_within_its_budget(
     start: Start, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, trusted: bool

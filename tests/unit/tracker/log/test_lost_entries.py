@@ -25,7 +25,7 @@ from tests.fakes import key_of
 from tests.unit.tracker.conftest import Running, Start
 from tests.unit.tracker.ledger.test_receipt_relay import as_other
 from tests.unit.tracker.logs import ADA, BEN, paid
-from tracker.log import log_healing
+from tracker.log import log_fetch
 from tracker.log.maintenance import check_home
 from tracker.main import main
 from tracker.storage.last_head import FILE, LastHead
@@ -249,5 +249,5 @@ async def test_who_was_only_heard_of_is_asked_for_entries_where_it_may_be_dialle
             pages.append(upto)
             return size
 
-    await log_healing._fetch_all(Fetched(), str(other.address), dials)  # type: ignore[arg-type]
+    await log_fetch._fetch_all(Fetched(), str(other.address), dials)  # type: ignore[arg-type]
     assert bool(pages) is reached

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 
-from axonp2p.identity.fingerprint import fingerprint_text
+from axonp2p.identity.certificate_bytes import fingerprint_text
 from axonp2p.table.records import MOST_TRACKERS, TrackerRow
 from axonp2p.table.tracker_standing import LEAST_AGE_S, MOST_LEARNT, TrackerStanding
 from axonp2p.table.vouching import sign_vouching

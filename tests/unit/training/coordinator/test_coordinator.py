@@ -17,11 +17,11 @@ from axonp2p.blobs.pieces import book_of
 from axonp2p.errors import JobFailed, PeerMisbehaved, SettingsError, TaskMistake
 from axonp2p.jobs.messages import HandBack, WorkerPaused, WorkerResumed
 from axonp2p.jobs.output_messages import OutputMessage, OutputPart
+from axonp2p.tensors.checkpoint_file import Model
 from axonp2p.training.coordinator.coordinator import Coordinator
 from axonp2p.training.coordinator.crew import RoundBegun, TrainingResult
 from axonp2p.training.coordinator.inbox import MOST_WAITING
 from axonp2p.training.coordinator.state_keeper import Arriving, Shelf
-from axonp2p.training.exchange_options import ExchangeOptions
 from axonp2p.training.messages import (
     AdoptState,
     AskPieces,
@@ -37,6 +37,7 @@ from axonp2p.training.messages import (
     TensorInfo,
     ToWorkerTraining,
 )
+from axonp2p.training.options import ExchangeOptions
 from axonp2p.training.plan import TrainPlan
 from axonp2p.training.round_messages import (
     AwaitingChecks,
@@ -56,7 +57,6 @@ from axonp2p.training.round_messages import (
 )
 from axonp2p.training.rounds.machine import Rounds
 from axonp2p.training.spot_checks.scheduler import CheckSettings
-from axonp2p.training.state_transfer.checkpoint_file import Model
 from axonp2p.training.state_transfer.model_layout import read_layout
 from axonp2p.training.state_transfer.pieces import serve_pieces
 from axonp2p.verification.claims import Mark

@@ -10,11 +10,11 @@ import pytest
 
 from axonp2p.blobs.pieces import PIECE_BYTES, book_of, piece_count
 from axonp2p.errors import PeerMisbehaved
+from axonp2p.tensors.checkpoint_file import Model
 from axonp2p.tensors.frozen_name import NAME_VALUES, values_of
 from axonp2p.training.coordinator.frozen_lending import MOST_TIMES, MOST_WAITING, FrozenLending
 from axonp2p.training.coordinator.state_keeper import StateKeeper
 from axonp2p.training.messages import AskPieces, Piece, PieceList
-from axonp2p.training.state_transfer.checkpoint_file import Model
 from axonp2p.training.state_transfer.pieces import InPieces, serve_pieces
 from axonp2p.wire.codec import decode
 from axonp2p.wire.frame import HEADER_LIMIT, split_frame

@@ -10,10 +10,10 @@ import pytest
 
 from axonp2p.blobs.pieces import PIECE_BYTES, book_of
 from axonp2p.errors import AxonError, PeerMisbehaved, SettingsError
+from axonp2p.tensors.checkpoint_file import Model
 from axonp2p.training.coordinator.state_keeper import StateKeeper
 from axonp2p.training.messages import AskPieces, Piece, PieceList
 from axonp2p.training.round_messages import RoundBooked
-from axonp2p.training.state_transfer.checkpoint_file import Model
 from axonp2p.training.state_transfer.pieces import serve_pieces
 from tests.fakes import ManualClock
 

@@ -14,8 +14,7 @@ from axonp2p.training.exchange.arrivals import ArrivalTimes
 from axonp2p.training.exchange.error_feedback import Past
 from axonp2p.training.exchange.reorder_buffer import ReorderBuffer
 from axonp2p.training.exchange.slice_exchange import Outgoing, SliceExchange
-from axonp2p.training.exchange.slices import slices
-from axonp2p.training.exchange.terms import Terms
+from axonp2p.training.exchange.terms import Terms, slices
 from axonp2p.training.messages import ExchangeSettings, SlicePart
 from tests.laboratory.exchange_settings import exchange_settings
 

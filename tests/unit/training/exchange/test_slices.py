@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from axonp2p.training.exchange.slices import WHOLE, shares_for, slices
+from axonp2p.training.exchange.terms import WHOLE, shares_for, slices
 
 MBIT = 125_000.0
 

@@ -11,10 +11,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from axonp2p.jobs.aggregation import AGGREGATIONS, Rule, rule_for
-from axonp2p.training.robust import by_distance, by_value
-from axonp2p.training.robust.aggregate import aggregate, fair_weights, mean
+from axonp2p.training.robust import aggregate as rules
+from axonp2p.training.robust import by_distance
+from axonp2p.training.robust.aggregate import aggregate, fair_weights, mean, median, trimmed_mean
 from axonp2p.training.robust.by_distance import centred_clipping, chosen_by_krum, multi_krum
-from axonp2p.training.robust.by_value import median, trimmed_mean
 
 NUMBERS = st.one_of(st.integers(-3, 3).map(float), st.floats(-1e6, 1e6, width=32))
 
@@ -173,7 +173,7 @@ def test_many_values_are_looked_at_in_portions_that_do_not_show(name, monkeypatc
     rows = list(torch.randn(8, 100, generator=torch.Generator().manual_seed(1)))
     rule, nowhere = rule_for(name, None, 8), torch.zeros(100)
     whole = aggregate(rule, rows, [4] * 8, nowhere)
-    monkeypatch.setattr(by_value, "COLUMNS", 7)
+    monkeypatch.setattr(rules, "COLUMNS", 7)
     monkeypatch.setattr(by_distance, "COLUMNS", 7)
     assert torch.allclose(aggregate(rule, rows, [4] * 8, nowhere), whole, atol=1e-6)
 

@@ -11,8 +11,8 @@ from typing import Any
 import msgspec
 import pytest
 
-from axonp2p.training.exchange_options import ExchangeOptions
 from axonp2p.training.messages import RedoSegment, StartRound
+from axonp2p.training.options import ExchangeOptions
 from axonp2p.training.round_messages import (
     Action,
     AwaitingChecks,

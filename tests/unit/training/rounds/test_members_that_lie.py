@@ -7,8 +7,7 @@ from collections.abc import Iterable
 import pytest
 
 from axonp2p.jobs.aggregation import MEAN, Rule
-from axonp2p.training.rounds.divergence import Divergences, DivergenceVerdict
-from axonp2p.training.rounds.suspects import sure_liars
+from axonp2p.training.rounds.divergence import Divergences, DivergenceVerdict, sure_liars
 from axonp2p.verification.claims import RoundDone
 from tests.laboratory.lying_members import ROUNDS, LyingJob, play
 from tests.unit.training.conversation import OTHER, SECOND, THIRD, round_done

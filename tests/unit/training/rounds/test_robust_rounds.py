@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from axonp2p.jobs.aggregation import AGGREGATIONS
-from axonp2p.training.exchange_options import ExchangeOptions
+from axonp2p.training.options import ExchangeOptions
 from axonp2p.training.round_messages import Chosen, MemberDropped, RoundAccepted
 from tests.laboratory.exchange_lines import Home
 from tests.laboratory.exchange_world import Setting, World, setting_of

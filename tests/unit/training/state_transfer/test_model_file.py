@@ -8,8 +8,8 @@ import torch
 from torch import Tensor, nn
 
 from axonp2p.tensors import flat
+from axonp2p.tensors.checkpoint_file import Model
 from axonp2p.tensors.frozen import FrozenTensors
-from axonp2p.training.state_transfer.checkpoint_file import Model
 from axonp2p.training.trainer.file_layout import file_layout
 from axonp2p.training.trainer.outer_optimizer import first_state
 from tests.unit.training.written_model import written

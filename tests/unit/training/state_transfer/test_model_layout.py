@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from axonp2p.errors import MessageTooLarge, PeerMisbehaved
+from axonp2p.tensors.checkpoint_file import Model
 from axonp2p.training.messages import FileLayout, TensorInfo
-from axonp2p.training.state_transfer.checkpoint_file import Model
 from axonp2p.training.state_transfer.model_layout import FILE_SLACK, MOST_BYTES, pack_layout, read_layout
 from axonp2p.wire.codec import encode
 

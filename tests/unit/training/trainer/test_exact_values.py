@@ -8,12 +8,12 @@ import torch
 
 from axonp2p.errors import TaskMistake
 from axonp2p.jobs.aggregation import MEAN, Rule
+from axonp2p.tensors.checkpoint_file import Model
 from axonp2p.tensors.coding import Coding
 from axonp2p.training.exchange.arrivals import ArrivalTimes
 from axonp2p.training.exchange.slice_exchange import SliceExchange
 from axonp2p.training.exchange.terms import terms_of
 from axonp2p.training.messages import Prepare
-from axonp2p.training.state_transfer.checkpoint_file import Model
 from axonp2p.training.trainer.local_trainer import LegVerdict, LocalTrainer
 from axonp2p.training.trainer.outer_optimizer import outer_step, state_from_file
 from axonp2p.training.trainer.task import Task

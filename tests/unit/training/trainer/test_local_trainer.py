@@ -5,8 +5,8 @@ import safetensors.torch
 import torch
 
 from axonp2p.errors import TaskMistake
+from axonp2p.tensors.checkpoint_file import Model
 from axonp2p.training.messages import Prepare
-from axonp2p.training.state_transfer.checkpoint_file import Model
 from axonp2p.training.trainer.local_trainer import LegVerdict, LocalTrainer
 from axonp2p.training.trainer.outer_optimizer import outer_step
 from axonp2p.training.trainer.task import Task

@@ -13,11 +13,9 @@ from torch import nn
 from axonp2p.errors import SettingsError
 from axonp2p.tensors import flat
 from axonp2p.training.messages import Prepare, RedoSegment
-from axonp2p.training.step_options import StepOptions
-from axonp2p.training.trainer.device import CPU, chosen_device, label_of, placed
+from axonp2p.training.options import StepOptions
+from axonp2p.training.trainer.device import CPU, chosen_device, label_of, meeting_on, on_device, placed
 from axonp2p.training.trainer.local_trainer import LegVerdict, LocalTrainer
-from axonp2p.training.trainer.mixed_devices import meeting_on
-from axonp2p.training.trainer.samples.on_device import on_device
 from axonp2p.training.trainer.samples.step_batches import OwnChance
 from axonp2p.training.trainer.task import Task, seed_all
 from tests.laboratory.played_card import NAME, played_card

@@ -7,7 +7,7 @@ import torch
 
 from axonp2p.errors import TaskMistake
 from axonp2p.training.messages import Prepare, RedoSegment
-from axonp2p.training.step_options import StepOptions
+from axonp2p.training.options import StepOptions
 from axonp2p.training.trainer.local_trainer import LegVerdict, LocalTrainer
 from axonp2p.training.trainer.plain_run import PlainRun
 from axonp2p.training.trainer.task import Task

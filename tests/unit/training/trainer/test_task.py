@@ -5,8 +5,8 @@ import torch
 from torch import nn
 
 from axonp2p.errors import TaskMistake
-from axonp2p.training.trainer.mistakes import MOST_CHARACTERS
 from axonp2p.training.trainer.task import Task
+from axonp2p.training.trainer.task_file import MOST_CHARACTERS
 
 GOOD = """
 import torch

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from axonp2p.jobs.aggregation import MEAN, Rule
 from axonp2p.tensors.coding import EXACT, Coding
-from axonp2p.training.exchange_options import ExchangeOptions
 from axonp2p.training.messages import LEAST_PART, MOST_PART
+from axonp2p.training.options import ExchangeOptions
 from axonp2p.training.tuning.cost_model import DENSITIES, FEW_VALUES, OVERLAPPED
 from axonp2p.training.tuning.costs import ExchangeFacts, bits_a_value, exchange_s, upload_bytes, vector_bytes
 from axonp2p.training.tuning.exchange_tuner import ExchangeChoice, choose

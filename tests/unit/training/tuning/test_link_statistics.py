@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from axonp2p.training.exchange_options import ExchangeOptions
+from axonp2p.training.options import ExchangeOptions
 from axonp2p.training.plan import TrainPlan
 from axonp2p.training.tuning.exchange_tuner import ExchangeChoice
 from axonp2p.training.tuning.link_statistics import Line, LinkStatistics

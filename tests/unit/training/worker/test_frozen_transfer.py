@@ -13,8 +13,8 @@ import safetensors.torch
 from axonp2p.blobs.pieces import PIECE_BYTES, PieceBook, book_of, piece_count
 from axonp2p.errors import AxonError, PeerMisbehaved
 from axonp2p.sandbox.messages import BundleReady
+from axonp2p.tensors.checkpoint_file import Model
 from axonp2p.training.messages import AdoptState, AskPieces, Piece, PieceList, Prepare, Prepared, StateAdopted
-from axonp2p.training.state_transfer.checkpoint_file import Model
 from axonp2p.training.state_transfer.file_parts import cut
 from axonp2p.training.state_transfer.pieces import serve_pieces
 from axonp2p.training.worker.frozen_transfer import MOST_TIMES, FrozenTransfer

@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 import textwrap
+from pathlib import Path
 
 import pytest
 
@@ -80,4 +81,29 @@ def test_a_part_of_it_can_be_imported_first() -> None:
         assert torch._dynamo.utils.counters is counters
         assert torch._dynamo.__file__
         step()
+    """)
+
+
+def test_steps_are_taken_again_where_it_is_loaded_once_it_was_used(tmp_path: Path) -> None:
+    passes(f"""
+        from pathlib import Path
+        from axonp2p.training.worker.redo_server import RedoServer
+        from tests.unit.training.worker.test_redo import TASK, legs, order, segments, trainer
+
+        def failed():
+            return server.for_job(folder, made._prepare)(wanted, data, made, lambda: True).failed
+
+        torch.set_num_threads(1)
+        server, folder = RedoServer(1), Path({str(tmp_path)!r})
+        made = trainer(folder)
+        wanted, data, _ = next(segments(order(), next(legs(made, order())).places))
+        head = "def loss(self, model, batch):\\n"
+        looks = "        import sys; assert 'torch._dynamo.convert_frame' in sys.modules\\n"
+        (folder / "task.py").write_text(TASK.replace(head, head + looks))
+        assert not loaded()
+        assert failed() == "cannot be done"
+        torch.compile(model, backend="eager")
+        assert loaded()
+        assert failed() == ""
+        server.close()
     """)

@@ -17,6 +17,7 @@ from axonp2p.blobs.pieces import book_of
 from axonp2p.errors import AxonError, MalformedMessage, Unreachable, VersionMismatch
 from axonp2p.sandbox.inside import Inside
 from axonp2p.sandbox.messages import BundleReady, Control, FromMember, FromWorkerMessage, MayTell, Start, ToMember
+from axonp2p.tensors.checkpoint_file import Model
 from axonp2p.tensors.coding import Coding
 from axonp2p.training.messages import (
     AdoptState,
@@ -30,7 +31,6 @@ from axonp2p.training.messages import (
     StateAdopted,
     TaskFailed,
 )
-from axonp2p.training.state_transfer.checkpoint_file import Model
 from axonp2p.training.state_transfer.file_parts import cut
 from axonp2p.training.worker.mailbox import Mailbox
 from axonp2p.training.worker.worker import Worker

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from axonp2p.transport.flow.waiting_bytes import WaitingBytes
+from axonp2p.transport.flow.window import WaitingBytes
 
 HOME, CAFE = "192.0.2.7", "198.51.100.9"
 

@@ -13,8 +13,7 @@ from axonp2p.transport.relay.door import RelayDoor
 from axonp2p.transport.relay.registration import Registration
 from axonp2p.transport.relay.server import RelayServer
 from axonp2p.transport.sessions.session import Session
-from axonp2p.transport.tunnel.limits import RelayLimits
-from axonp2p.transport.tunnel.messages import RelayTerms
+from axonp2p.transport.tunnel.messages import RelayLimits, RelayTerms
 from axonp2p.transport.ways import BareWhereabouts
 
 

@@ -9,8 +9,7 @@ from msgspec.msgpack import encode as encode_any
 
 from axonp2p.errors import MalformedMessage, NotAtRelay, QuotaUsed, TooOften
 from axonp2p.transport.relay.admission import HOUR_S, Admission
-from axonp2p.transport.tunnel.limits import RelayLimits
-from axonp2p.transport.tunnel.messages import OpenStream
+from axonp2p.transport.tunnel.messages import OpenStream, RelayLimits
 from axonp2p.wire.codec import decode, encode
 from tests.fakes import key_of
 

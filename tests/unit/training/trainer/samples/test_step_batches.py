@@ -10,7 +10,7 @@ from torch import nn
 from torch.utils.data import DataLoader, Dataset, Subset, TensorDataset
 
 from axonp2p.errors import TaskMistake
-from axonp2p.training.step_options import StepOptions
+from axonp2p.training.options import StepOptions
 from axonp2p.training.trainer.samples.shards import Shards
 from axonp2p.training.trainer.samples.step_batches import Batches, OwnChance
 from axonp2p.training.trainer.task import Task
