@@ -37,7 +37,9 @@ class CallsStore:
         """`folder` is the job's."""
         self.path = folder / FILE
         self.blobs = folder / BLOBS
+        self._adding = threading.Lock()
         self._lock = threading.Lock()
+        """Of the database. Blobs are written without it: the disk takes long, and peers wait for calls to be read."""
         self._database: sqlite3.Connection | None = None
         with self._told():
             self.blobs.mkdir(exist_ok=True)
@@ -45,7 +47,7 @@ class CallsStore:
 
     def add(self, first: int, calls: Sequence[NewCall]) -> None:
         """Calls of the items from `first` on; on the disk when this returns."""
-        with self._told(), self._lock:
+        with self._told(), self._adding:
             for name, data in {name: data for call in calls for name, data in call.blobs.items()}.items():
                 if not (place := self.blobs / name).exists():
                     with replacing(place, lasting=True) as file:
@@ -56,7 +58,7 @@ class CallsStore:
                 packed = msgspec.msgpack.encode(call.function)
                 functions[name := hashlib.sha256(packed).hexdigest()] = packed
                 rows.append((item, name, msgspec.msgpack.encode(call.arguments)))
-            with self._open():
+            with self._lock, self._open():
                 self._open().executemany("INSERT OR IGNORE INTO functions VALUES (?, ?)", functions.items())
                 self._open().executemany("INSERT INTO calls VALUES (?, ?, ?)", rows)
 

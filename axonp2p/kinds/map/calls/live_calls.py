@@ -13,6 +13,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Future, InvalidStateError, ThreadPoolExecutor
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any
 
 from axonp2p.errors import AxonError, TaskError
@@ -21,6 +22,8 @@ from axonp2p.kinds.map.calls.calls_store import CallsStore
 
 MOST_TOGETHER = 1000
 """Calls in one commit."""
+MOST_BLOBS_TOGETHER = 512 * 1024
+"""Bytes of blobs that are new on the disk with one commit: peers get none of its calls before."""
 MOST_CACHED = 64 * 2**20
 """Bytes of calls that wait, which are not read from the disk again."""
 
@@ -168,7 +171,7 @@ class LiveCalls:
                         self._changed.wait()
                     if not self._unstored:
                         break
-                    calls = [self._unstored[place] for place in range(min(MOST_TOGETHER, len(self._unstored)))]
+                    calls = _together(self._unstored, store)
                 store.add(self._stored, calls)
                 with self._changed:
                     if not self._unstored:
@@ -187,6 +190,18 @@ class LiveCalls:
         finally:
             store.close()
             self._wake()
+
+
+def _together(waiting: Iterable[NewCall], store: CallsStore) -> list[NewCall]:
+    """The calls of one commit: the first of these, and one at least."""
+    calls: list[NewCall] = []
+    fresh: dict[str, int] = {}
+    for call in islice(waiting, MOST_TOGETHER):
+        calls.append(call)
+        fresh |= {name: memoryview(data).nbytes for name, data in call.blobs.items() if not store.blob(name).exists()}
+        if sum(fresh.values()) >= MOST_BLOBS_TOGETHER:
+            break
+    return calls
 
 
 def _set(results: Sequence[tuple[ItemFuture, Any]]) -> None:

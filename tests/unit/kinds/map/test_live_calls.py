@@ -8,6 +8,7 @@ from concurrent.futures import CancelledError, as_completed
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from axonp2p.calls.opening import load_call
@@ -117,3 +118,26 @@ def test_large_arguments_are_blobs_that_are_stored_once(program: Program) -> Non
     (name,) = one.names
     assert load_call(program.store.blob(name).read_bytes(), lambda name: b"") == ((large,), {})
     assert len(list(program.store.blobs.iterdir())) == 1
+
+
+def test_peers_get_calls_before_the_large_arguments_of_all_are_on_the_disk(tmp_path: Path) -> None:
+    """Writing them takes long: the first calls do not wait for the last ones, and one array of all is written once."""
+    live, packer, done = LiveCalls(), CallPacker(), threading.Event()
+    stored: list[int] = []
+
+    def woken() -> None:
+        stored.append(live.news(0).more)
+        if stored[-1] == 58:
+            done.set()
+
+    live.attach(woken)
+    function, blobs = as_part(packer.pack(len).data, {}, 4096)
+    shared = np.zeros(100_000)
+    for number in range(8):
+        live.add(new_call(packer, function, blobs, (np.full(40_000, number), shared), {}))
+    for number in range(50):
+        live.add(new_call(packer, function, blobs, (number, shared), {}))
+    live.open(CallsStore(tmp_path))
+    assert done.wait(20)
+    live.end(JobFailed("the test is over"))
+    assert [count for count in dict.fromkeys(stored) if count] == [1, 3, 5, 7, 58]
