@@ -84,7 +84,7 @@ def rows(runs: Sequence[Sequence[Curve]]) -> list[dict[str, Any]]:
 
 
 def _note(curve: Curve, dense: Curve) -> str:
-    compared = f"its loss is compared with that of {dense.name}" if curve.name in MUON else ""
+    compared = f"its loss is compared with that of {dense.name}" if curve.name in MUON and curve is not dense else ""
     return "; ".join(filter(None, (curve.note, compared)))
 
 
