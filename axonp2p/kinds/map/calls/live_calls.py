@@ -1,18 +1,21 @@
 """The calls of a program that runs: from its threads to the driver's loop, and results back into futures.
 
 A call is stored before the driver hears of it. Futures are set by a thread of their own, so that what the program does
-in their callbacks holds nothing up.
+in their callbacks holds nothing up. Python does not wait for that thread at its end: a program that Ctrl-C interrupts
+while it takes a future's lock keeps the lock, and whoever sets that future waits for ever.
 """
 
 from __future__ import annotations
 
 import contextlib
+import queue
 import threading
 from array import array
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
-from concurrent.futures import Future, InvalidStateError, ThreadPoolExecutor
+from concurrent.futures import Future, InvalidStateError
 from dataclasses import dataclass
+from functools import partial
 from itertools import islice
 from typing import Any
 
@@ -61,7 +64,9 @@ class LiveCalls:
     """Of one job in the life in which it was submitted. Any thread may call it."""
 
     def __init__(self) -> None:
-        self._changed = threading.Condition()
+        # Taken as it is: by a condition, whose methods are Python's own, Ctrl-C can leave it taken for ever.
+        self._lock = threading.RLock()
+        self._changed = threading.Condition(self._lock)
         self._unstored: deque[NewCall] = deque()
         self._next = self._stored = 0
         self._closed = False
@@ -76,17 +81,19 @@ class LiveCalls:
         self._cached: dict[int, NewCall] = {}
         self._cached_bytes = 0
         self._wake: Callable[[], None] = lambda: None
-        self._settling = ThreadPoolExecutor(max_workers=1, thread_name_prefix="axon results")
+        self._settling: queue.SimpleQueue[Callable[[], None] | None] = queue.SimpleQueue()
+        """For the thread that sets futures; None ends it."""
 
     # --- the program's side ---
 
     def open(self, store: CallsStore) -> None:
         """The job has its folder."""
         threading.Thread(target=self._store, args=[store], name="axon calls", daemon=True).start()
+        threading.Thread(target=self._settle, name="axon results", daemon=True).start()
 
     def add(self, call: NewCall) -> ItemFuture:
         """One more. Raises the error that the job ended with, and `RuntimeError` when it takes no more."""
-        with self._changed:
+        with self._lock:
             if self._error:
                 raise self._error
             if self._closed:
@@ -99,7 +106,7 @@ class LiveCalls:
 
     def close(self, *, cancel: bool = False) -> None:
         """No more will come. `cancel`: those that no peer has are not wanted."""
-        with self._changed:
+        with self._lock:
             self._closed = True
             waiting = list(self._futures.values()) if cancel else []
             self._changed.notify()
@@ -109,22 +116,21 @@ class LiveCalls:
 
     def note_cancelled(self, item: int) -> None:
         """Nobody wants this one."""
-        with self._changed:
+        with self._lock:
             self._cancelled.append(item)
             self._futures.pop(item, None)
         self._wake()
 
     def end(self, error: AxonError) -> None:
         """The job is over: what has no result will have none. Harmless when it is called twice."""
-        with self._changed:
+        with self._lock:
             self._error = self._error or error
             self._closed = True
             left, self._futures = list(self._futures.values()), {}
             self._unstored.clear()
             self._changed.notify()
-        with contextlib.suppress(RuntimeError):  # it has ended
-            self._settling.submit(_fail, left, error)
-        self._settling.shutdown(wait=False)
+        self._settling.put(partial(_fail, left, error))
+        self._settling.put(None)
 
     # --- the driver's side ---
 
@@ -135,7 +141,7 @@ class LiveCalls:
 
     def news(self, known: int) -> ProgramNews:
         """For a driver that knows of so many calls."""
-        with self._changed:
+        with self._lock:
             stored = max(known, self._stored)
             cancelled = sorted(item for item in self._cancelled if item < stored)
             self._cancelled = [item for item in self._cancelled if item >= stored]
@@ -144,7 +150,7 @@ class LiveCalls:
 
     def given_out(self, items: Sequence[int]) -> list[NewCall | None]:
         """A peer gets these: they cannot be cancelled any more. Those calls that need not be read from the disk."""
-        with self._changed:
+        with self._lock:
             found = [self._cached.pop(item, None) for item in items]
             self._cached_bytes -= sum(len(call.arguments.data) for call in found if call)
             futures = [self._futures.get(item) for item in items]
@@ -156,24 +162,27 @@ class LiveCalls:
 
     def settle(self, results: Iterable[tuple[int, Any]]) -> None:
         """These are on the disk: values, or a `TaskError`."""
-        with self._changed:
+        with self._lock:
             found = [(self._futures.pop(item, None), value) for item, value in results]
-        with contextlib.suppress(RuntimeError):  # the job has ended: all futures are set
-            self._settling.submit(_set, [(future, value) for future, value in found if future is not None])
+        self._settling.put(partial(_set, [(future, value) for future, value in found if future is not None]))
 
     # --- how it works ---
+
+    def _settle(self) -> None:
+        while (work := self._settling.get()) is not None:
+            work()
 
     def _store(self, store: CallsStore) -> None:
         try:
             while True:
-                with self._changed:
+                with self._lock:
                     while not self._unstored and not self._closed:
                         self._changed.wait()
                     if not self._unstored:
                         break
                     calls = _together(self._unstored, store)
                 store.add(self._stored, calls)
-                with self._changed:
+                with self._lock:
                     if not self._unstored:
                         break
                     for item, call in enumerate(calls, self._stored):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import CancelledError, as_completed
@@ -72,6 +74,28 @@ def test_results_set_futures_and_errors_are_raised(program: Program) -> None:
     assert (waiting[0].result(), waiting[1].result()) == ("zero", None)
     with pytest.raises(TaskError, match="KeyError: two"):
         waiting[2].result()
+
+
+def test_a_future_that_cannot_be_set_holds_up_no_end_of_python(tmp_path: Path) -> None:
+    """Ctrl-C inside `Future.result` can leave its lock taken for ever, by the thread that ends Python."""
+    program = """
+import sys, time
+from pathlib import Path
+from axonp2p.calls.packing import CallPacker
+from axonp2p.kinds.map.call_forms import as_part, new_call
+from axonp2p.kinds.map.calls.calls_store import CallsStore
+from axonp2p.kinds.map.calls.live_calls import LiveCalls
+live, packer = LiveCalls(), CallPacker()
+live.open(CallsStore(Path(sys.argv[1])))
+future = live.add(new_call(packer, *as_part(packer.pack(len).data, {}, 4096), ("a",), {}))
+future._condition.acquire()
+live.settle([(0, 1)])
+while not live.news(0).more:
+    time.sleep(0.01)
+print("over")
+"""
+    done = subprocess.run([sys.executable, "-c", program, str(tmp_path)], capture_output=True, text=True, timeout=60)
+    assert (done.stdout, done.stderr) == ("over\n", "")
 
 
 def test_only_a_call_that_no_peer_has_can_be_cancelled(program: Program) -> None:
