@@ -151,7 +151,10 @@ def test_a_dead_job_is_named_and_its_slots_come_back_when_it_is_cancelled(person
 def test_a_task_that_takes_too_much_memory_is_told_so_after_two_peers(person: Person) -> None:
     write_job(person.folder / "hog", peers=3, rounds=4, task=HOG, wait="5 min")
     told = Begun(person, "submit", "hog").end(code=1)
+    assert "waits up to" not in told
+    if "Cannot allocate memory" in told:  # the kernel has refused it before the daemon's next look at the worker
+        assert "fix: a smaller batch under [train], a smaller model, or more memory under [need]" in told
+        return
     assert "error AX-103" in told
     assert "the task went over its limit of memory; 1 more peer too" in told
     assert 'memory = "2 GiB" under [need]' in told
-    assert "waits up to" not in told
