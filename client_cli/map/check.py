@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from axonp2p.errors import JobFailed
 from axonp2p.kinds.map.items_file import ItemsFile
+from axonp2p.kinds.map.section import tree_of
 from axonp2p.plain_text import bytes_text, plural
 from client_cli.check_peers import CheckAnswer, JobHere, PeersAsked, common_data, common_facts, in_order
 from client_cli.map.trial import CallTrial, trial_text, try_first_calls
@@ -27,14 +28,18 @@ def check(job: JobHere) -> CheckAnswer:
         problem = f"results cannot be merged by {section.reduce}: {trial.wrong_merge}"
         raise JobFailed(problem, fix=f"correct {section.reduce.partition(':')[0]} in {job.given}")
     asked = job.ask()
-    return CheckAnswer(_text(job, items, trial, asked), _data(job, items, trial, asked), asked)
+    tree = tree_of(job.spec, items)
+    calls = tree.calls if tree else items
+    merge = f", {tree.calls - tree.leaves:,} of which merge the results of the others" if tree else ""
+    text = _text(job, f"{calls:,}{merge}", trial, asked)
+    return CheckAnswer(text, _data(job, calls, trial, asked), asked)
 
 
-def _text(job: JobHere, items: int, trial: CallTrial, asked: PeersAsked) -> str:
+def _text(job: JobHere, calls: str, trial: CallTrial, asked: PeersAsked) -> str:
     section, bundle = job.spec.map, job.bundle
     facts = {
         "function": section.fn,
-        "calls": f"{items:,}",
+        "calls": calls,
         "bundle": f"{plural(len(bundle.files), 'file')}, {bytes_text(bundle.size)}",
         "tried": trial_text(trial),
         **common_facts(job.spec.need, asked),
@@ -42,11 +47,11 @@ def _text(job: JobHere, items: int, trial: CallTrial, asked: PeersAsked) -> str:
     return in_order(job.given, facts, asked, job.context.command, tried=not trial.not_tried)
 
 
-def _data(job: JobHere, items: int, trial: CallTrial, asked: PeersAsked) -> dict[str, object]:
+def _data(job: JobHere, calls: int, trial: CallTrial, asked: PeersAsked) -> dict[str, object]:
     return {
         **common_data(job.spec, len(job.bundle.files), job.bundle.size, asked, trial.not_tried),
         "function": job.spec.map.fn,
-        "calls": items,
+        "calls": calls,
         "seconds": trial.seconds,
         "result_bytes": trial.result_bytes,
         "log": trial.log,

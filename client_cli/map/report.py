@@ -86,6 +86,10 @@ def _results_said(told: MapStory) -> str:
         return f"{found.trouble}."
     if not found.results:
         return "No call has a result yet."
+    if found.merged:
+        return "All results are merged to this one."
+    if found.parts:
+        return "Peers merge these to one result."
     said = "In the order of their items."
     if len(found.results) > tables.RESULTS_SHOWN:
         said = f"The first {tables.RESULTS_SHOWN}, in the order of their items."

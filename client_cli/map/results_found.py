@@ -72,6 +72,10 @@ class ResultsFound:
     """How many of all results more than one peer gave."""
     waiting: Sequence[WaitingOpinion] = ()
     """In the order of their items."""
+    merged: bool = False
+    """Whether there is one alone, which all are merged to."""
+    parts: bool = False
+    """Whether these are to be merged."""
     trouble: str = ""
     """Why none could be read."""
     picture: bytes = b""
@@ -108,7 +112,9 @@ def _read_results(file: Path) -> ResultsFound:
             waiting = database.execute(_WAITING, (MOST_OPINIONS,)).fetchall()
     except sqlite3.Error as error:
         return ResultsFound(trouble=f"{file.name} cannot be read: {error}")
-    return ResultsFound([_found(*row) for row in rows], compared, [WaitingOpinion(*row) for row in waiting])
+    opinions = [WaitingOpinion(*row) for row in waiting]
+    results = [_found(*row) for row in rows]
+    return ResultsFound(results, compared, opinions, merged=bool(tree and merged), parts=bool(tree and not merged))
 
 
 def _found(item: int, outcome: str, peer: str, size: int, value: bytes | None) -> FoundResult:

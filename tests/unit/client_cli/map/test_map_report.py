@@ -100,10 +100,14 @@ def test_of_merged_results_the_last_one_is_shown(tmp_path: Path) -> None:
     store.keep_tree(tree := ReduceTree(items=4, fold=2))
     store.keep([ItemResult(call, "value", pack_value(f"part {call}"), "otter") for call in (0, 1)], [])
     store.close()
-    assert [one.text for one in find_results(tmp_path).results] == ["'part 0'", "'part 1'"]
+    found = find_results(tmp_path)
+    assert [one.text for one in found.results] == ["'part 0'", "'part 1'"]
+    assert (found.parts, found.merged) == (True, False)
     store.keep([ItemResult(tree.calls - 1, "value", pack_value("all"), "otter")], [])
     store.close()
-    assert [one.text for one in find_results(tmp_path).results] == ["'all'"]
+    found = find_results(tmp_path)
+    assert [one.text for one in found.results] == ["'all'"]
+    assert (found.parts, found.merged) == (False, True)
 
 
 def test_the_csv_has_the_first_results_alone(tmp_path: Path) -> None:
