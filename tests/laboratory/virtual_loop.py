@@ -144,8 +144,13 @@ class VirtualLoop(asyncio.SelectorEventLoop):
         """Whoever is there hears and says nothing any more; nobody is told."""
         self.endpoints[address].close()
 
-    def run(self, coroutine: Coroutine[Any, Any, T]) -> T:
-        """As `asyncio.run`, but the network stays as it is afterwards, so that it can be run on."""
+    def run(self, coroutine: Coroutine[Any, Any, T], seconds: float | None = None) -> T:
+        """As `asyncio.run`, but the network stays as it is afterwards, so that it can be run on.
+
+        Raises `TimeoutError` when it takes longer than so many of the loop's own seconds.
+        """
+        if seconds is not None:
+            coroutine = _within(seconds, coroutine)
         asyncio.set_event_loop(self)
         try:
             return self.run_until_complete(coroutine)
@@ -171,3 +176,8 @@ def _is_literal(host: str) -> bool:
     except ValueError:
         return False
     return True
+
+
+async def _within(seconds: float, coroutine: Coroutine[Any, Any, T]) -> T:
+    async with asyncio.timeout(seconds):
+        return await coroutine

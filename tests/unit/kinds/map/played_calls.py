@@ -377,8 +377,3 @@ def watch_disk(life: Life, patch: Any) -> None:
 
 def raised(kind: str) -> CallOutcome:
     return CallOutcome(True, pack_error(kind, "no"))
-
-
-async def at_once(work: Callable[..., Any], *args: Any) -> Any:
-    """Instead of a thread."""
-    return work(*args)

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-import os
 import random
-from collections.abc import Coroutine
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import msgspec
 import pytest
@@ -22,7 +20,6 @@ from axonp2p.kinds.map.events import CallFailed, CallsDone, ChunkCopied, ChunkCr
 from axonp2p.kinds.map.fetched import fetched
 from axonp2p.kinds.map.kept_end import finish
 from axonp2p.kinds.map.messages import AtWork, BeginChunk, CallResults, ResultPart
-from tests.laboratory.home_links import HomeLinks
 from tests.laboratory.virtual_loop import VirtualLoop
 from tests.unit.kinds.map.played_calls import (
     CALL_FLOPS,
@@ -30,29 +27,11 @@ from tests.unit.kinds.map.played_calls import (
     Life,
     PlayedPeer,
     World,
-    at_once,
     raised,
     watch_disk,
 )
 
-T = TypeVar("T")
-
 PEERS = ("heron", "otter", "lynx", "wren")
-
-
-@pytest.fixture
-def loop(monkeypatch: pytest.MonkeyPatch) -> VirtualLoop:
-    monkeypatch.setattr(asyncio, "to_thread", at_once)
-    monkeypatch.setattr(os, "fsync", lambda descriptor: None)  # no power cut is played
-    return VirtualLoop(HomeLinks(1))
-
-
-def run(loop: VirtualLoop, coroutine: Coroutine[Any, Any, T], seconds: float = 3600) -> T:
-    async def in_time() -> T:
-        async with asyncio.timeout(seconds):
-            return await coroutine
-
-    return loop.run(in_time())
 
 
 def all_done(world: World, life: Life, items: int = 12) -> None:
@@ -68,7 +47,7 @@ def all_done(world: World, life: Life, items: int = 12) -> None:
 def test_each_item_has_its_result_and_its_pay(loop: VirtualLoop, tmp_path: Path) -> None:
     world = World.of(loop, tmp_path, *PEERS)
     life = world.life()
-    last = run(loop, life.live())
+    last = loop.run(life.live())
     assert isinstance(last, JobFinished)
     all_done(world, life)
     assert sorted(item for peer in world.peers.values() for item in peer.calls) == list(range(12)), "a call twice"
@@ -84,7 +63,7 @@ def test_results_are_on_the_disk_before_they_are_told_and_paid(
     world = World.of(loop, tmp_path, "heron", items=1, fn="task.py:square")
     life = world.life()
     watch_disk(life, monkeypatch)
-    run(loop, life.live())
+    loop.run(life.live())
     log = life.log[life.log.index("results [0]") :]
     assert log[:2] == ["results [0]", "written"]
     assert log.index("numbered [0]") < log.index("job.json: 1 results, 1 numbered") < log.index("asked [0]")
@@ -95,7 +74,7 @@ def test_chunks_grow_where_calls_are_short(loop: VirtualLoop, tmp_path: Path) ->
     for peer in world.peers.values():
         peer.seconds = lambda item: 0.0005
     life = world.life()
-    run(loop, life.live())
+    loop.run(life.live())
     all_done(world, life, 2000)
     chunks = [order for peer in world.peers.values() for order in peer.orders if isinstance(order, BeginChunk)]
     assert len(chunks) < 120, "a chunk for each few calls"
@@ -106,7 +85,7 @@ def test_one_peer_does_not_hold_more_than_one_long_call_and_the_next(loop: Virtu
     for peer in world.peers.values():
         peer.seconds = lambda item: 60.0
     began = loop.time()
-    run(loop, world.life().live())
+    loop.run(world.life().live())
     assert loop.time() - began < 4 * 60 + 5
 
 
@@ -119,7 +98,7 @@ def test_an_exception_is_the_result_unless_there_are_retries(loop: VirtualLoop, 
         plain = peer.outcome
         peer.outcome = lambda item, plain=plain: raised("ValueError") if item == 5 else plain(item)
     life = world.life()
-    run(loop, life.live())
+    loop.run(life.live())
     values = fetched(world.folder.path / "results.sqlite")
     assert isinstance(values[5], TaskError)
     assert (values[5].kind, values[5].reason) == ("ValueError", "no")
@@ -134,7 +113,7 @@ def test_with_retries_a_call_is_made_again_elsewhere(loop: VirtualLoop, tmp_path
     bad = world.peers[0]
     bad.outcome = lambda item: raised("OSError")
     life = world.life()
-    run(loop, life.live())
+    loop.run(life.live())
     all_done(world, life)
     (aside,) = life.events(PeerSetAside)
     assert aside.peer == "heron"
@@ -147,7 +126,7 @@ def test_a_call_whose_process_crashes_each_time_is_an_error_after_four(loop: Vir
         plain = peer.outcome
         peer.outcome = lambda item, plain=plain: "signal 11" if item == 3 else plain(item)
     life = world.life()
-    run(loop, life.live())
+    loop.run(life.live())
     values = fetched(world.folder.path / "results.sqlite")
     assert isinstance(values[3], TaskError)
     assert values[3].kind == "Crashed"
@@ -161,7 +140,7 @@ def test_a_call_over_the_memory_costs_its_peer_and_counts(loop: VirtualLoop, tmp
     world = World.of(loop, tmp_path, *PEERS)
     life = world.life()
     loop.call_later(0.5, lambda: life.crew.lose(0, "it used too much memory", limit="memory"))
-    run(loop, life.live())
+    loop.run(life.live())
     all_done(world, life)
 
 
@@ -173,7 +152,7 @@ def test_calls_of_a_lost_peer_are_made_elsewhere(loop: VirtualLoop, tmp_path: Pa
     life = world.life()
     for rank, at in ((0, 0.4), (1, 1.6), (2, 2.2)):
         loop.call_later(at, life.crew.lose, rank)
-    run(loop, life.live())
+    loop.run(life.live())
     all_done(world, life)
     assert len(life.events(PeerLost)) == 3
 
@@ -183,7 +162,7 @@ def test_a_peer_that_stands_still_is_not_waited_for(loop: VirtualLoop, tmp_path:
     life = world.life()
     loop.call_later(2.5, world.peers[1].freeze)
     began = loop.time()
-    run(loop, life.live())
+    loop.run(life.live())
     all_done(world, life, 40)
     assert loop.time() - began < 20, "even time is 10 s"
     assert {event.slow_peer for event in life.events(ChunkCopied)} == {"otter"}
@@ -194,7 +173,7 @@ def test_a_silent_peer_is_lost_and_a_job_without_peers_says_so(loop: VirtualLoop
     life = world.life()
     loop.call_later(2.5, world.peers[0].freeze)
     with pytest.raises(JobFailed, match="no peers are left"):
-        run(loop, life.live())
+        loop.run(life.live())
     assert len(world.results()) == 2
     assert world.paid == 2 * CALL_FLOPS
     assert life.record.results == 2
@@ -204,7 +183,7 @@ def test_a_peer_that_works_for_long_and_answers_is_not_lost(loop: VirtualLoop, t
     world = World.of(loop, tmp_path, "heron", items=2, fn="task.py:square")
     world.peers[0].seconds = lambda item: 600.0
     life = world.life()
-    run(loop, life.live())
+    loop.run(life.live())
     all_done(world, life, 2)
 
 
@@ -217,7 +196,7 @@ def test_a_paused_peer_keeps_its_calls_while_nobody_else_has_time(loop: VirtualL
         life.crew.listener.owner_says(0, WorkerPaused(reason="its owner is back"))
 
     loop.call_later(0.5, pause)
-    run(loop, life.live())
+    loop.run(life.live())
     all_done(world, life)
 
 
@@ -225,7 +204,7 @@ def test_a_peer_that_is_wanted_back_gets_nothing_more(loop: VirtualLoop, tmp_pat
     world = World.of(loop, tmp_path, *PEERS)
     life = world.life()
     loop.call_later(1.5, lambda: life.crew.listener.owner_says(0, HandBack(reason="wanted", seconds=30)))
-    run(loop, life.live())
+    loop.run(life.live())
     all_done(world, life)
     assert len(world.peers[0].calls) <= 2
 
@@ -254,7 +233,7 @@ def test_a_worker_whose_results_are_none_is_out(loop: VirtualLoop, tmp_path: Pat
     world = World.of(loop, tmp_path, *PEERS)
     world.peers[0].mangle = lie
     life = world.life()
-    run(loop, life.live())
+    loop.run(life.live())
     all_done(world, life)
     assert 0 in life.crew.dismissed
     assert world.paid == 12 * CALL_FLOPS
@@ -269,7 +248,7 @@ def test_parts_of_results_are_bounded(loop: VirtualLoop, tmp_path: Path) -> None
             life.crew.heard(0, ResultPart(chunk=1, offset=number * 900_000), bytes(900_000))
 
     loop.call_later(0.5, flood)
-    run(loop, life.live())
+    loop.run(life.live())
     all_done(world, life, 4)
     assert "more than" in life.crew.dismissed[0]
 
@@ -285,10 +264,10 @@ def test_a_client_that_is_killed_at_any_line_loses_nothing_and_pays_once(loop: V
         with pytest.MonkeyPatch.context() as patch:
             watch_disk(life, patch)
             if dies_at < 0:
-                run(loop, life.live())
+                loop.run(life.live())
             else:
                 with pytest.raises(Killed):
-                    run(loop, life.live())
+                    loop.run(life.live())
         return world, life
 
     steps = one(tmp_path / "whole", -1)[1].steps
@@ -297,7 +276,7 @@ def test_a_client_that_is_killed_at_any_line_loses_nothing_and_pays_once(loop: V
         world, first = one(tmp_path / str(dies_at), dies_at)
         before = world.results()
         second = world.life()
-        run(loop, second.live())
+        loop.run(second.live())
         all_done(world, second, 6)
         assert before.items() <= world.results().items(), "a result was had twice"
         assert world.paid == 6 * CALL_FLOPS, first.log
@@ -317,10 +296,10 @@ def test_a_client_that_is_killed_again_and_again_pays_each_call_once(
         with pytest.MonkeyPatch.context() as patch:
             watch_disk(life, patch)
             try:
-                run(loop, life.live())
+                loop.run(life.live())
                 break
             except Killed:
-                run(loop, asyncio.sleep(chance.choice([0, 0.7, 30])))
+                loop.run(asyncio.sleep(chance.choice([0, 0.7, 30])))
     all_done(world, life, 30)
     assert world.paid == 30 * CALL_FLOPS
 
@@ -334,10 +313,10 @@ def test_calls_that_run_while_the_client_is_away_are_not_begun_again(loop: Virtu
         watch_disk(first, patch)
         loop.call_later(10, setattr, first, "dies_at", first.steps)
         with pytest.raises((Killed, TimeoutError)):
-            run(loop, first.live(), 20)
+            loop.run(first.live(), 20)
     first.dead = True
     second = world.life()
-    run(loop, second.live())
+    loop.run(second.live())
     all_done(world, second, 4)
     assert sorted(item for peer in world.peers.values() for item in peer.calls) == [0, 1, 2, 3]
 
@@ -346,10 +325,10 @@ def test_paused_it_ends_with_what_runs_and_resumed_it_makes_the_rest(loop: Virtu
     world = World.of(loop, tmp_path, *PEERS)
     life = world.life()
     loop.call_later(1.5, life.driver.pause)
-    assert isinstance(run(loop, life.live()), JobPaused)
+    assert isinstance(loop.run(life.live()), JobPaused)
     assert 4 <= life.record.results < 12
     second = world.life()
-    assert isinstance(run(loop, second.live()), JobFinished)
+    assert isinstance(loop.run(second.live()), JobFinished)
     all_done(world, second)
     assert world.paid == 12 * CALL_FLOPS
 
@@ -358,7 +337,7 @@ def test_stopped_it_has_finished_with_what_is_there(loop: VirtualLoop, tmp_path:
     world = World.of(loop, tmp_path, *PEERS)
     life = world.life()
     loop.call_later(1.5, life.driver.stop)
-    assert isinstance(run(loop, life.live()), JobFinished)
+    assert isinstance(loop.run(life.live()), JobFinished)
     assert life.record.state is JobState.FINISHED
     assert 4 <= life.record.results < 12
 
@@ -367,7 +346,7 @@ def test_left_it_ends_at_once(loop: VirtualLoop, tmp_path: Path) -> None:
     world = World.of(loop, tmp_path, *PEERS)
     life = world.life()
     loop.call_later(1.5, life.driver.leave)
-    assert isinstance(run(loop, life.live()), JobPaused)
+    assert isinstance(loop.run(life.live()), JobPaused)
     kept = world.life()
     kept.journal.enter(JobState.PAUSED)
     done = finish(kept.journal, kept.book, 1.0)
@@ -409,7 +388,7 @@ def test_whatever_happens_each_item_has_one_result(loop: VirtualLoop, tmp_path: 
         with pytest.MonkeyPatch.context() as patch:
             watch_disk(life, patch)
             try:
-                run(loop, life.live())
+                loop.run(life.live())
                 break
             except (Killed, JobFailed):
                 life.dead = True

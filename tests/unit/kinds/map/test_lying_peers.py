@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import asyncio
-import os
 import random
 from collections import Counter
-from collections.abc import Coroutine
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -27,29 +24,11 @@ from axonp2p.values.packing import pack_value
 from client_cli.map.lines import bar, stays, stays_without_bar
 from client_cli.text.kind_text import Shown
 from tests.fakes import key_of
-from tests.laboratory.home_links import HomeLinks
 from tests.laboratory.virtual_loop import VirtualLoop
-from tests.unit.kinds.map.played_calls import CALL_FLOPS, Killed, Life, PlayedPeer, World, at_once, raised, watch_disk
-
-T = TypeVar("T")
+from tests.unit.kinds.map.played_calls import CALL_FLOPS, Killed, Life, PlayedPeer, World, raised, watch_disk
 
 EIGHT = ("heron", "otter", "lynx", "wren", "ibis", "mole", "toad", "pike")
 OUTVOTED = "its results differ from those of"
-
-
-@pytest.fixture
-def loop(monkeypatch: pytest.MonkeyPatch) -> VirtualLoop:
-    monkeypatch.setattr(asyncio, "to_thread", at_once)
-    monkeypatch.setattr(os, "fsync", lambda descriptor: None)  # no power cut is played
-    return VirtualLoop(HomeLinks(1))
-
-
-def run(loop: VirtualLoop, coroutine: Coroutine[Any, Any, T], seconds: float = 36_000) -> T:
-    async def in_time() -> T:
-        async with asyncio.timeout(seconds):
-            return await coroutine
-
-    return loop.run(in_time())
 
 
 def values(world: World) -> list[Any]:
@@ -73,7 +52,7 @@ def test_with_a_quorum_of_three_two_liars_of_eight_spoil_nothing(
     for rank, number in enumerate(lies):
         lie(world.peers[rank], number)
     life = world.life()
-    assert isinstance(run(loop, life.live()), JobFinished)
+    assert isinstance(loop.run(life.live()), JobFinished)
     assert values(world) == [item * item for item in range(60)]
     assert all(one.agreed == 3 for one in world.results().values())
     assert world.paid == 3 * 60 * CALL_FLOPS, "all that agree are paid, and nobody else"
@@ -97,7 +76,7 @@ def test_auto_finds_each_liar_within_25_chunks_of_its_own(
     for rank, number in enumerate(lies):
         lie(world.peers[rank], number)
     life = world.life()
-    assert isinstance(run(loop, life.live()), JobFinished)
+    assert isinstance(loop.run(life.live()), JobFinished)
     aside = {event.peer for event in life.events(PeerSetAside)}
     assert aside == {"heron", "otter"}
     assert all(chunks_of(world.peers[rank]) <= 25 for rank in (0, 1)), [chunks_of(world.peers[r]) for r in (0, 1)]
@@ -115,7 +94,7 @@ def test_what_only_a_liar_has_said_is_made_again(loop: VirtualLoop, tmp_path: Pa
     world.chance = lambda: next(draws, 0.0)
     lie(world.peers[0], 7)
     life = world.life()
-    run(loop, life.live())
+    loop.run(life.live())
     assert values(world) == [item * item for item in range(30)]
     (doubted,) = life.events(ResultsDoubted)
     assert (doubted.peer, doubted.taken) == ("heron", 0)
@@ -128,14 +107,14 @@ def test_a_liar_gets_no_calls_of_the_job_in_its_next_life(loop: VirtualLoop, tmp
     lie(world.peers[0], 7)
     first = world.life()
     loop.call_later(12, first.driver.leave)
-    run(loop, first.live())
+    loop.run(first.live())
     assert first.events(PeerSetAside)
     assert len(world.results()) < 40
     back = world.peers[9] = PlayedPeer("heron")
     lie(back, 7)
     del world.peers[0]
     second = world.life()
-    run(loop, second.live())
+    loop.run(second.live())
     assert values(world) == [item * item for item in range(40)]
     assert not back.calls
     assert second.events(PeerSetAside)[0].reason
@@ -147,7 +126,7 @@ def test_exceptions_are_compared_by_what_they_say(loop: VirtualLoop, tmp_path: P
         plain, trace = peer.outcome, f"in {peer.name}"
         failed = CallOutcome(True, pack_error("ValueError", "no", trace))
         peer.outcome = lambda item, plain=plain, failed=failed: failed if item == 2 else plain(item)
-    run(loop, world.life().live())
+    loop.run(world.life().live())
     found = values(world)
     assert isinstance(found[2], TaskError)
     assert (found[2].kind, found[2].reason) == ("ValueError", "no")
@@ -159,7 +138,7 @@ def test_where_nobody_can_tell_the_result_is_an_error_that_names_all(loop: Virtu
     for rank, peer in world.peers.items():
         lie(peer, rank)
     life = world.life()
-    run(loop, life.live())
+    loop.run(life.live())
     for error in values(world):
         assert isinstance(error, TaskError)
         assert error.kind == "NoQuorum"
@@ -179,7 +158,7 @@ def test_numbers_that_honest_machines_round_differently(
         peer.outcome = lambda item, rank=rank: CallOutcome(False, pack_value(item + 0.1 + rank * 1e-12))
     lie(world.peers[0], 1000)
     life = world.life()
-    run(loop, life.live())
+    loop.run(life.live())
     found = values(world)
     if good:
         assert found == [pytest.approx(item + 0.1) for item in range(6)]
@@ -194,7 +173,7 @@ def test_a_comparison_that_fails_ends_the_job(loop: VirtualLoop, tmp_path: Path)
     (world.folder.bundle / "compare.py").write_text("def same(one, other):\n    return one.nothing\n")
     lie(world.peers[0], 1000)
     with pytest.raises(JobFailed, match=r"compare\.py:same failed"):
-        run(loop, world.life().live())
+        loop.run(world.life().live())
 
 
 def test_too_few_peers_for_the_quorum_are_waited_for_and_then_it_says_so(loop: VirtualLoop, tmp_path: Path) -> None:
@@ -202,12 +181,12 @@ def test_too_few_peers_for_the_quorum_are_waited_for_and_then_it_says_so(loop: V
     first = world.life()
     loop.call_later(0.5, first.crew.lose, 0)
     with pytest.raises(JobFailed, match="wait for the opinion of another peer") as told:
-        run(loop, first.live())
+        loop.run(first.live())
     assert told.value.fix.startswith("axon resume")
     assert world.results() == {}
     world.peers = {5: world.peers[1], 6: world.peers[2], 7: PlayedPeer("ibis")}
     second = world.life()
-    run(loop, second.live())
+    loop.run(second.live())
     assert values(world) == [item * item for item in range(6)]
     assert world.peers[5].calls.count(0) == 1, "its opinion was kept"
 
@@ -216,7 +195,7 @@ def test_a_peer_that_is_alone_is_believed(loop: VirtualLoop, tmp_path: Path) -> 
     world = World.of(loop, tmp_path, "heron", items=6, fn="task.py:square")
     world.chance = lambda: 0.0
     life = world.life()
-    run(loop, life.live())
+    loop.run(life.live())
     assert values(world) == [item * item for item in range(6)]
     assert not life.events(OpinionAwaited)
 
@@ -230,10 +209,10 @@ def test_a_client_that_is_killed_with_opinions_under_way_loses_nothing(loop: Vir
         with pytest.MonkeyPatch.context() as patch:
             watch_disk(life, patch)
             if dies_at < 0:
-                run(loop, life.live())
+                loop.run(life.live())
             else:
                 with pytest.raises(Killed):
-                    run(loop, life.live())
+                    loop.run(life.live())
         return world, life
 
     steps = one(tmp_path / "whole", -1)[1].steps
@@ -242,7 +221,7 @@ def test_a_client_that_is_killed_with_opinions_under_way_loses_nothing(loop: Vir
         world, first = one(tmp_path / str(dies_at), dies_at)
         before = world.results()
         second = world.life()
-        run(loop, second.live())
+        loop.run(second.live())
         assert values(world) == [0, 1, 4, 9], first.log
         assert before.items() <= world.results().items(), "a result was had twice"
         assert world.paid == 2 * 4 * CALL_FLOPS, first.log
@@ -272,7 +251,7 @@ def test_whatever_liars_and_losses_do_each_item_has_one_right_result(
         with pytest.MonkeyPatch.context() as patch:
             watch_disk(life, patch)
             try:
-                run(loop, life.live())
+                loop.run(life.live())
                 break
             except (Killed, JobFailed):
                 life.dead = True
@@ -389,5 +368,5 @@ def test_opinions_of_an_earlier_life_are_asked_of_nobody_again() -> None:
 def test_an_error_is_no_verdict_while_it_is_tried_again(loop: VirtualLoop, tmp_path: Path) -> None:
     world = World.of(loop, tmp_path, *EIGHT[:4], items=4, fn="task.py:square", quorum=2, retries=1)
     world.peers[0].outcome = lambda item: raised("OSError")
-    run(loop, world.life().live())
+    loop.run(world.life().live())
     assert values(world) == [0, 1, 4, 9]

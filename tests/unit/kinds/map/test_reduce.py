@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import asyncio
-import os
 import random
-from collections.abc import Coroutine
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import msgspec
 import pytest
@@ -23,7 +20,6 @@ from axonp2p.kinds.map.messages import BeginChunk, KeepBlob, PrepareCalls, ToWor
 from axonp2p.kinds.map.reduce_tree import ReduceTree
 from axonp2p.values.packing import pack_value
 from axonp2p.values.unpacking import unpack_value
-from tests.laboratory.home_links import HomeLinks
 from tests.laboratory.virtual_loop import VirtualLoop
 from tests.unit.kinds.map.played_calls import (
     CALL_FLOPS,
@@ -31,12 +27,9 @@ from tests.unit.kinds.map.played_calls import (
     Life,
     PlayedPeer,
     World,
-    at_once,
     raised,
     watch_disk,
 )
-
-T = TypeVar("T")
 
 NAMES = ("heron", "otter", "lynx", "wren")
 ITEMS, FOLD = 40, 2
@@ -91,21 +84,6 @@ class Late:
         return iter([unpack_value(value) for value in values])
 
 
-@pytest.fixture
-def loop(monkeypatch: pytest.MonkeyPatch) -> VirtualLoop:
-    monkeypatch.setattr(asyncio, "to_thread", at_once)
-    monkeypatch.setattr(os, "fsync", lambda descriptor: None)  # no power cut is played
-    return VirtualLoop(HomeLinks(1))
-
-
-def run(loop: VirtualLoop, coroutine: Coroutine[Any, Any, T], seconds: float = 3600) -> T:
-    async def in_time() -> T:
-        async with asyncio.timeout(seconds):
-            return await coroutine
-
-    return loop.run(in_time())
-
-
 def merging(loop: VirtualLoop, home: Path, *names: str, size: int = 0, **section: Any) -> World:
     more = {"items": ITEMS, "fold": FOLD, "fn": "task.py:one", "reduce": "task.py:merge", **section}
     world = World.of(loop, home, *names, **more)
@@ -120,7 +98,7 @@ def value(world: World) -> Any:
 def test_one_value_comes_of_all_items_in_their_order(loop: VirtualLoop, tmp_path: Path) -> None:
     world = merging(loop, tmp_path, *NAMES)
     life = world.life()
-    assert isinstance(run(loop, life.live()), JobFinished)
+    assert isinstance(loop.run(life.live()), JobFinished)
     assert value(world) == list(range(ITEMS))
     made = sorted(call for peer in world.peers.values() for call in peer.calls)
     assert made == list(range(TREE.calls)), "a call twice"
@@ -131,14 +109,14 @@ def test_one_value_comes_of_all_items_in_their_order(loop: VirtualLoop, tmp_path
 
 def test_results_merge_while_others_are_on_their_way(loop: VirtualLoop, tmp_path: Path) -> None:
     world = merging(loop, tmp_path, "heron")
-    run(loop, world.life().live())
+    loop.run(world.life().live())
     calls = world.peers[0].calls
     assert calls.index(TREE.leaves) < calls.index(TREE.leaves - 1)
 
 
 def test_large_results_go_out_as_blobs_and_leave_no_file(loop: VirtualLoop, tmp_path: Path) -> None:
     world = merging(loop, tmp_path, *NAMES, size=20_000)
-    run(loop, world.life().live())
+    loop.run(world.life().live())
     found = value(world)
     assert [one for one in found if one != "x" * 20_000] == list(range(ITEMS))
     assert any(isinstance(order, KeepBlob) for peer in world.peers.values() for order in peer.orders)
@@ -153,17 +131,17 @@ def test_a_client_that_is_killed_at_any_line_merges_each_item_once(loop: Virtual
         with pytest.MonkeyPatch.context() as patch:
             watch_disk(life, patch)
             if dies_at < 0:
-                run(loop, life.live())
+                loop.run(life.live())
             else:
                 with pytest.raises(Killed):
-                    run(loop, life.live())
+                    loop.run(life.live())
         return world, life
 
     steps = one(tmp_path / "whole", -1)[1].steps
     assert steps > 30
     for dies_at in range(0, steps, 3):
         world, _ = one(tmp_path / str(dies_at), dies_at)
-        run(loop, world.life().live())
+        loop.run(world.life().live())
         assert value(world) == list(range(ITEMS))
         assert world.paid == TREE.calls * CALL_FLOPS
 
@@ -178,7 +156,7 @@ def test_peers_that_go_and_are_slow_change_nothing(loop: VirtualLoop, tmp_path: 
         peer.seconds = lambda item, seconds=seconds: seconds
         if rank:
             loop.call_later(chance.uniform(1, 20), life.crew.lose, rank)
-    run(loop, life.live())
+    loop.run(life.live())
     assert value(world) == list(range(ITEMS))
 
 
@@ -188,7 +166,7 @@ def test_what_a_liar_alone_has_said_is_merged_again_without_it(loop: VirtualLoop
     world.chance = lambda: next(draws, 0.0)
     world.peers[0].outcome = lambda call: CallOutcome(False, pack_value(["lie"]))
     life = world.life()
-    run(loop, life.live())
+    loop.run(life.live())
     assert value(world) == list(range(ITEMS))
     assert life.events(PeerOutvoted)
     (doubted,) = life.events(ResultsDoubted)
@@ -200,13 +178,13 @@ def test_a_crash_between_a_doubted_result_and_its_merges_is_mended(loop: Virtual
     world = merging(loop, tmp_path, *NAMES)
     life = world.life()
     loop.call_later(4.5, life.driver.pause)
-    assert isinstance(run(loop, life.live()), JobPaused)
+    assert isinstance(loop.run(life.live()), JobPaused)
     merged = [call for call in world.results() if TREE.merges(call)]
     assert merged
     store = life.driver._store
     store.forget([TREE.children_of(merged[0])[0]])
     store.close()
-    run(loop, world.life().live())
+    loop.run(world.life().live())
     assert value(world) == list(range(ITEMS))
     made = [call for peer in world.peers.values() for call in peer.calls]
     assert made.count(merged[0]) == 2
@@ -219,7 +197,7 @@ def test_a_call_that_fails_ends_the_job_since_nothing_may_be_missing(loop: Virtu
         peer.outcome = lambda call, plain=plain: raised("ValueError") if call == 3 else plain(call)
     life = world.life()
     with pytest.raises(JobFailed, match="cannot be merged") as failed:
-        run(loop, life.live())
+        loop.run(life.live())
     assert failed.value.cause == "call 3: ValueError: no"
     assert world.paid == life.record.results * CALL_FLOPS
 
@@ -228,10 +206,10 @@ def test_stopped_before_its_end_it_has_no_result_and_can_go_on(loop: VirtualLoop
     world = merging(loop, tmp_path, *NAMES)
     life = world.life()
     loop.call_later(2.5, life.driver.stop)
-    assert isinstance(run(loop, life.live()), JobPaused)
+    assert isinstance(loop.run(life.live()), JobPaused)
     second = world.life()
     with pytest.raises(JobFailed, match="not merged yet"):
         finish(second.journal, second.book, 1.0)
-    assert isinstance(run(loop, world.life().live()), JobFinished)
+    assert isinstance(loop.run(world.life().live()), JobFinished)
     assert life.record.state is JobState.PAUSED
     assert value(world) == list(range(ITEMS))

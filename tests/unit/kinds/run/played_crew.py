@@ -371,8 +371,3 @@ def watch_disk(life: Life, patch: Any) -> None:
             return before(self, *args)
 
         patch.setattr(kind, name, stepped)
-
-
-async def at_once(work: Callable[..., Any], *args: Any) -> Any:
-    """Instead of a thread."""
-    return work(*args)

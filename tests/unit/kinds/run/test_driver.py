@@ -5,11 +5,9 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import errno
-import os
 import random
-from collections.abc import Coroutine
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import msgspec
 import pytest
@@ -34,28 +32,10 @@ from axonp2p.kinds.run.kept_end import finish
 from axonp2p.kinds.run.messages import BeginCopy, CopyExited, CopyStarted, EndCopy, NoCopy, ReportCopy, SendOutputs
 from axonp2p.kinds.run.results import CopyResult
 from tests.fakes import key_of, make_offer, make_row
-from tests.laboratory.home_links import HomeLinks
 from tests.laboratory.virtual_loop import VirtualLoop
-from tests.unit.kinds.run.played_crew import COPY_FLOPS, Killed, Life, PlayedPeer, World, at_once, watch_disk
-
-T = TypeVar("T")
+from tests.unit.kinds.run.played_crew import COPY_FLOPS, Killed, Life, PlayedPeer, World, watch_disk
 
 PEERS = ("heron", "otter", "lynx", "wren")
-
-
-@pytest.fixture
-def loop(monkeypatch: pytest.MonkeyPatch) -> VirtualLoop:
-    monkeypatch.setattr(asyncio, "to_thread", at_once)
-    monkeypatch.setattr(os, "fsync", lambda descriptor: None)  # no power cut is played
-    return VirtualLoop(HomeLinks(1))
-
-
-def run(loop: VirtualLoop, coroutine: Coroutine[Any, Any, T], seconds: float = 3600) -> T:
-    async def in_time() -> T:
-        async with asyncio.timeout(seconds):
-            return await coroutine
-
-    return loop.run(in_time())
 
 
 def all_done(world: World, life: Life) -> None:
@@ -73,7 +53,7 @@ def all_done(world: World, life: Life) -> None:
 def test_each_copy_ends_with_its_files_its_line_and_its_pay(loop: VirtualLoop, tmp_path: Path) -> None:
     world = World(loop, tmp_path, *PEERS)
     life = world.life()
-    last = run(loop, life.live())
+    last = loop.run(life.live())
     assert isinstance(last, JobFinished)
     all_done(world, life)
     assert (last.rounds, last.receipts) == (6, 4)
@@ -90,7 +70,7 @@ def test_a_result_counts_once_it_is_on_the_disk_and_what_is_owed_for_it_stands_t
     world = World(loop, tmp_path, "heron", copies=1)
     life = world.life()
     watch_disk(life, monkeypatch)
-    run(loop, life.live())
+    loop.run(life.live())
     log = life.log[life.log.index("files of 0") :]
     assert log[:6] == [
         "files of 0",
@@ -111,7 +91,7 @@ def test_a_job_of_which_nothing_is_told_ends_with_the_same_receipts_and_leases(
     world.peers[1].code = lambda order: 3
     world.peers[2].instead[SendOutputs] = lambda order: world.peers[2].say(OutputsSent(request=order.request, files=9))
     life = world.life(mute=mute)
-    run(loop, life.live())
+    loop.run(life.live())
     all_done(world, life)
     found = sorted((receipt.peer, receipt.number, receipt.flops) for receipt in world.asked.values())
     assert len(found) == 2
@@ -130,7 +110,7 @@ def test_results_whose_files_stayed_elsewhere_are_made_again(loop: VirtualLoop, 
     (world.folder.path / "out" / "2").mkdir(parents=True)
     world.folder.write(msgspec.structs.replace(record, results=3, failed=1, accepted=found[0]))
     life = world.life()
-    run(loop, life.live())
+    loop.run(life.live())
     (lost,) = life.events(OutputsLost)
     assert (lost.indices, lost.done) == ([0], 2)
     assert [event.index for event in life.events(OutputsKept)] == [0]
@@ -146,7 +126,7 @@ def steps_of_a_life(loop: VirtualLoop, home: Path, patch: pytest.MonkeyPatch) ->
     world.peers[3].code = lambda order: 7
     life = world.life()
     watch_disk(life, patch)
-    run(loop, life.live())
+    loop.run(life.live())
     return life.steps
 
 
@@ -166,14 +146,14 @@ def test_a_client_that_is_killed_at_any_step_goes_on_with_one_result_for_each_in
             first = world.life(dies_at=dies_at)
             watch_disk(first, patch)
             with pytest.raises(Killed):
-                run(loop, first.live())
+                loop.run(first.live())
         lines = world.lines()
         good = sum(line.code == 0 for line in lines.values())
         assert good * COPY_FLOPS <= world.owed <= (good + 1) * COPY_FLOPS, first.log
         with pytest.MonkeyPatch.context() as patch:
             second = world.life()
             watch_disk(second, patch)
-            run(loop, second.live())
+            loop.run(second.live())
         all_done(world, second)
         assert lines.items() <= world.lines().items(), "a result was had twice"
 
@@ -193,13 +173,13 @@ def test_a_client_that_is_killed_again_and_again_pays_each_copy_once(
         with pytest.MonkeyPatch.context() as patch:
             watch_disk(life, patch)
             try:
-                run(loop, life.live())
+                loop.run(life.live())
                 break
             except Killed:
-                run(loop, asyncio.sleep(chance.choice([0, 0.7, 30])))
+                loop.run(asyncio.sleep(chance.choice([0, 0.7, 30])))
     else:
         life = world.life()
-        run(loop, life.live())
+        loop.run(life.live())
     assert sorted(world.lines()) == list(range(8))
     assert world.paid == world.owed == 8 * COPY_FLOPS // 4
     for peer in world.peers.values():
@@ -216,7 +196,7 @@ def lied(loop: VirtualLoop, tmp_path: Path, act: Any, **section: Any) -> tuple[W
     liar = world.peers[0]
     liar.instead[SendOutputs] = lambda order: act(liar, order)
     life = world.life()
-    run(loop, life.live())
+    loop.run(life.live())
     all_done(world, life)
     return world, life
 
@@ -281,7 +261,7 @@ def test_a_flood_of_words_costs_the_peer_its_place_and_nothing_else(loop: Virtua
         most = max(most, inbox._facts.qsize())
 
     inbox._facts.put_nowait = counted  # type: ignore[method-assign]
-    run(loop, life.live())
+    loop.run(life.live())
     assert most < 200
     assert list(life.crew.dismissed) == [0]
     all_done(world, life)
@@ -297,7 +277,7 @@ def test_claims_are_paid_as_far_as_its_cores_could_have_worked_by_this_clock(loo
         asyncio.get_running_loop().call_later(20, send, order)
 
     liar.instead[SendOutputs] = late
-    run(loop, world.life().live())
+    loop.run(world.life().live())
     assert world.paid == COPY_FLOPS  # one core, for the second between its order and its word
     (receipt,) = world.asked.values()
     assert receipt.milliseconds == 1000
@@ -317,7 +297,7 @@ def test_claims_of_a_copy_that_was_taken_over_are_bounded_by_the_age_of_the_job(
         loop.call_later(2.0, liar.end, 0, 0, 0)
         await life.live()
 
-    run(loop, live())
+    loop.run(live())
     assert world.paid == pytest.approx(5 * COPY_FLOPS)
 
 
@@ -330,7 +310,7 @@ def test_a_copy_that_was_taken_over_is_paid_for_what_it_did_before(loop: Virtual
         loop.call_later(2.0, peer.end, 0, 0, 0)
         await world.life().live()
 
-    run(loop, live())
+    loop.run(live())
     assert world.paid == 50 * COPY_FLOPS
 
 
@@ -345,7 +325,7 @@ def test_who_lets_a_copy_run_on_after_its_timeout_goes_and_another_does_it(loop:
 
     endless.instead[BeginCopy] = begins
     life = world.life()
-    run(loop, life.live())
+    loop.run(life.live())
     all_done(world, life)
     assert life.crew.dismissed == {0: "it was silent for 160 s"}
     assert world.peers[1].begun() == [0]
@@ -359,7 +339,7 @@ def test_a_speed_that_no_core_has_is_not_paid(loop: VirtualLoop, tmp_path: Path)
     life = world.life()
     loop.call_later(30, life.driver.pause)
     for _ in range(2):
-        run(loop, life.live())
+        loop.run(life.live())
         life = world.life()
     assert world.paid == 3 * 20 * MOST_CORE_GFLOPS * 1e9
     assert len(world.lines()) == 3
@@ -380,7 +360,7 @@ def test_the_end_of_a_copy_that_does_not_run_there_says_nothing(loop: VirtualLoo
 
     liar.instead[SendOutputs] = lie
     life = world.life()
-    run(loop, life.live())
+    loop.run(life.live())
     all_done(world, life)
     assert sorted((event.index, event.attempt) for event in life.events(CopyEnded)) == [(0, 0), (1, 0)]
     assert all(receipt.round in (0, 1) for receipt in world.asked.values())
@@ -404,7 +384,7 @@ def test_files_that_nobody_asked_for_now_are_passed_over(loop: VirtualLoop, tmp_
 
         peer.instead = {BeginCopy: begin, SendOutputs: send}
     life = world.life()
-    run(loop, life.live(), seconds=20)
+    loop.run(life.live(), seconds=20)
     all_done(world, life)
     assert not life.crew.dismissed
 
@@ -421,7 +401,7 @@ def test_a_peer_that_answers_no_order_is_out(loop: VirtualLoop, tmp_path: Path) 
             world.peers[1].seconds = 1.0
         life = world.life()
         try:
-            run(loop, life.live())
+            loop.run(life.live())
         except JobFailed:
             assert deaf is EndCopy
         assert list(life.crew.dismissed) == [0], deaf
@@ -440,7 +420,7 @@ def test_a_paused_peer_is_silent_with_good_reason(loop: VirtualLoop, tmp_path: P
 
     peer.instead[SendOutputs] = pause
     life = world.life()
-    run(loop, life.live())
+    loop.run(life.live())
     all_done(world, life)
     assert not life.crew.dismissed
 
@@ -462,13 +442,13 @@ def test_a_full_disk_of_the_client_ends_the_job_and_no_lease(
     with monkeypatch.context() as patch:
         patch.setattr(kind, where, full)
         with pytest.raises(SettingsError, match="No space left") as caught:
-            run(loop, life.live())
+            loop.run(life.live())
     assert "disk is full" in caught.value.fix
     assert not life.crew.dismissed
     good = len(world.lines())
     assert world.paid == world.owed == (good + (where == "add")) * COPY_FLOPS
     again = world.life()
-    run(loop, again.live())
+    loop.run(again.live())
     all_done(world, again)
 
 
@@ -479,7 +459,7 @@ def test_a_limit_of_the_sandbox_counts_as_an_attempt(loop: VirtualLoop, tmp_path
         world.peers[rank].instead[BeginCopy] = lambda order, rank=rank: life.crew.lose(
             rank, "its worker ended: it went over its limit of memory", "memory"
         )
-    run(loop, life.live())
+    loop.run(life.live())
     (failed,) = life.events(IndexFailed)
     assert (failed.index, failed.peer, failed.code) == (0, "otter", -9)
     assert "memory" in failed.reason
@@ -496,7 +476,7 @@ def test_what_failed_is_tried_elsewhere_and_ends_with_its_own_code(loop: Virtual
     world.peers[2].seconds = 1.5  # the others are free by then
     world.peers[2].claims = {"seconds": 1.0}
     life = world.life()
-    run(loop, life.live())
+    loop.run(life.live())
     all_done(world, life)
     assert {index: line.code for index, line in world.lines().items()} == {0: 0, 1: 0, 2: 3, 3: 0}
     assert len({rank for rank, peer in world.peers.items() if 2 in peer.begun()}) == 3
@@ -521,7 +501,7 @@ def test_a_failure_keeps_its_own_words_though_its_peer_has_done_others_since(loo
         life.crew.lose(0)
         await living
 
-    run(loop, live())
+    loop.run(live())
     assert life.events(SpeculativeCopy)
     assert {index: line.code for index, line in world.lines().items()} == {0: 9, 1: 0, 2: 0, 3: 0}
 
@@ -550,7 +530,7 @@ def test_what_a_peer_is_owed_is_paid_before_it_is_let_go(loop: VirtualLoop, tmp_
         dismiss(rank, reason)
 
     life.crew.dismiss = logged  # type: ignore[method-assign]
-    run(loop, life.live())
+    loop.run(life.live())
     all_done(world, life)
     (numbered,) = (at for at, line in enumerate(life.log) if line.startswith("asked") and "0" in line)
     assert numbered < life.log.index("dismissed 0")
@@ -561,7 +541,7 @@ def test_a_frozen_peer_costs_a_second_copy_elsewhere(loop: VirtualLoop, tmp_path
     world.peers[2].deaf = (EndCopy,)
     world.peers[2].seconds = 1e6
     life = world.life()
-    run(loop, life.live(), seconds=30)
+    loop.run(life.live(), seconds=30)
     all_done(world, life)
     (twice,) = life.events(SpeculativeCopy)
     assert twice.slow_peer == "lynx"
@@ -579,7 +559,7 @@ def test_peers_that_come_late_work_too(loop: VirtualLoop, tmp_path: Path) -> Non
         await life.crew.listener.joined(5, "late")
         await living
 
-    run(loop, live())
+    loop.run(live())
     all_done(world, life)
     assert late.begun()
     assert {line.peer for line in world.lines().values()} == {"heron", "late"}
@@ -592,11 +572,11 @@ def test_a_job_that_is_paused_ends_what_runs_and_begins_nothing(loop: VirtualLoo
     world = World(loop, tmp_path, *PEERS)
     life = world.life()
     loop.call_later(0.5, life.driver.pause)
-    assert isinstance(run(loop, life.live()), JobPaused)
+    assert isinstance(loop.run(life.live()), JobPaused)
     assert (len(world.lines()), life.record.state) == (4, JobState.PAUSED)
     assert world.paid == world.owed == 4 * COPY_FLOPS
     again = world.life()
-    run(loop, again.live())
+    loop.run(again.live())
     all_done(world, again)
 
 
@@ -604,7 +584,7 @@ def test_a_job_that_is_stopped_has_finished_with_the_copies_that_are_done(loop: 
     world = World(loop, tmp_path, *PEERS)
     life = world.life()
     loop.call_later(0.5, life.driver.stop)
-    last = run(loop, life.live())
+    last = loop.run(life.live())
     assert isinstance(last, JobFinished)
     assert (last.rounds, life.record.state) == (4, JobState.FINISHED)
     assert [(one.copies, one.failed) for one in life.events(JobResults)] == [(4, [])]
@@ -615,14 +595,14 @@ def test_a_job_that_is_stopped_before_a_copy_is_done_is_left(loop: VirtualLoop, 
     world = World(loop, tmp_path, *PEERS)
     life = world.life()
     life.driver.stop()
-    assert isinstance(run(loop, life.live()), JobPaused)
+    assert isinstance(loop.run(life.live()), JobPaused)
 
 
 def test_a_job_that_was_left_is_finished_without_peers(loop: VirtualLoop, tmp_path: Path) -> None:
     world = World(loop, tmp_path, *PEERS)
     life = world.life()
     loop.call_later(0.5, life.driver.pause)
-    run(loop, life.live())
+    loop.run(life.live())
     alone = world.life()
     last = finish(alone.journal, alone.book, 1.0)
     assert (last.rounds, last.peers, alone.record.state) == (4, [], JobState.FINISHED)
@@ -633,7 +613,7 @@ def test_without_a_result_there_is_nothing_to_finish_with(loop: VirtualLoop, tmp
     world = World(loop, tmp_path, *PEERS)
     life = world.life()
     life.driver.leave()
-    run(loop, life.live())
+    loop.run(life.live())
     alone = world.life()
     with pytest.raises(JobFailed, match="has no result: it is paused") as caught:
         finish(alone.journal, alone.book, 1.0)
@@ -655,7 +635,7 @@ def test_a_job_that_is_paused_while_peers_are_asked_what_they_run_begins_nothing
         return await living
 
     world.peers[1].deaf = (ReportCopy,)
-    assert isinstance(run(loop, live()), JobPaused)
+    assert isinstance(loop.run(live()), JobPaused)
     assert list(world.lines()) == [4]
     assert not world.peers[0].begun() + world.peers[1].begun()
 
@@ -664,11 +644,11 @@ def test_a_job_that_is_left_ends_at_once(loop: VirtualLoop, tmp_path: Path) -> N
     world = World(loop, tmp_path, *PEERS)
     life = world.life()
     loop.call_later(1.5, life.driver.leave)
-    assert isinstance(run(loop, life.live(), seconds=2), JobPaused)
+    assert isinstance(loop.run(life.live(), seconds=2), JobPaused)
     assert world.paid == world.owed == 4 * COPY_FLOPS
     again = world.life()
     again.driver.leave()
-    assert isinstance(run(loop, again.live(), seconds=1), JobPaused)
+    assert isinstance(loop.run(again.live(), seconds=1), JobPaused)
 
 
 def test_copies_that_run_on_without_the_client_are_taken_over(loop: VirtualLoop, tmp_path: Path) -> None:
@@ -684,9 +664,9 @@ def test_copies_that_run_on_without_the_client_are_taken_over(loop: VirtualLoop,
         living.cancel()
         await asyncio.wait([living])
 
-    run(loop, killed())
+    loop.run(killed())
     again = world.life()
-    run(loop, again.live(), seconds=8)
+    loop.run(again.live(), seconds=8)
     all_done(world, again)
     assert [peer.begun() for peer in world.peers.values()] == [[0], [1], [2], [3]]
 
@@ -695,7 +675,7 @@ def test_copies_together_begin_anew_when_one_is_lost(loop: VirtualLoop, tmp_path
     world = World(loop, tmp_path, *PEERS, copies=3, together=True)
     life = world.life()
     loop.call_later(0.5, lambda: life.crew.lose(1))
-    run(loop, life.live())
+    loop.run(life.live())
     all_done(world, life)
     assert sorted(rank for rank, peer in world.peers.items() if len(peer.begun()) == 2) == [0, 2]
     assert len(world.peers[3].begun()) == 1
@@ -721,7 +701,7 @@ def test_with_too_few_peers_the_job_waits_where_it_may(loop: VirtualLoop, tmp_pa
         life.crew.join(7, PlayedPeer("wren"))
         return await life.drive()
 
-    last = run(loop, live())
+    last = loop.run(live())
     assert len(life.events(PeerLost)) == 2
     if waits:
         assert isinstance(last, JobFinished)
@@ -745,7 +725,7 @@ def test_while_too_few_are_there_the_files_of_those_that_are_still_come(loop: Vi
             life.crew.join(7, PlayedPeer("wren"))
             assert await life.drive() is not None
 
-    run(loop, live(), seconds=60)
+    loop.run(live(), seconds=60)
     all_done(world, life)
 
 
@@ -763,7 +743,7 @@ def test_a_peer_that_is_regained_is_not_lost_by_the_word_of_before(loop: Virtual
         life.crew.join(0, peer)
         return await life.drive()
 
-    assert isinstance(run(loop, live()), JobFinished)
+    assert isinstance(loop.run(live()), JobFinished)
     all_done(world, life)
     assert life.journal.names_lost == ["heron"]
     assert peer.begun() == [0, 1, 2]
@@ -773,7 +753,7 @@ def test_a_peer_that_its_owner_wants_back_begins_nothing_more(loop: VirtualLoop,
     world = World(loop, tmp_path, "heron", "otter")
     life = world.life()
     loop.call_later(0.5, lambda: life.crew.listener.owner_says(0, HandBack(reason="back", seconds=30)))
-    run(loop, life.live())
+    loop.run(life.live())
     all_done(world, life)
     assert len(world.peers[0].begun()) == 1
 
@@ -784,7 +764,7 @@ def test_the_first_word_of_a_peer_counts_once(loop: VirtualLoop, tmp_path: Path)
         peer.instead[ReportCopy] = lambda order, peer=peer: [peer.say(NoCopy()), peer.say(NoCopy())]
         peer.instead[BeginCopy] = lambda order, peer=peer: _started_twice(peer, order)
     life = world.life()
-    run(loop, life.live())
+    loop.run(life.live())
     all_done(world, life)
 
 
@@ -804,7 +784,7 @@ def test_a_slow_disk_of_the_client_makes_no_peer_look_silent(loop: VirtualLoop, 
         await asyncio.sleep(100)
 
     life.journal.disk.finished = slow  # type: ignore[method-assign]
-    run(loop, life.live())
+    loop.run(life.live())
     all_done(world, life)
     assert not life.crew.dismissed
 
@@ -820,7 +800,7 @@ def test_a_job_that_is_cancelled_pays_for_what_was_accepted(loop: VirtualLoop, t
         await asyncio.wait([living])
         assert living.cancelled()
 
-    run(loop, cancelled())
+    loop.run(cancelled())
     assert len(world.lines()) == 4
     assert world.paid == world.owed == 4 * COPY_FLOPS
     assert not life.record.unpaid
@@ -879,7 +859,7 @@ def test_whatever_happens_what_was_accepted_is_owed_or_in_a_receipt(
         with pytest.MonkeyPatch.context() as patch:
             watch_disk(life, patch)
             with contextlib.suppress(Killed, JobFailed):
-                run(loop, live())
+                loop.run(live())
         good = sum(line.code == 0 for line in world.lines().values())
         assert good * COPY_FLOPS <= world.owed <= len(accepted) * COPY_FLOPS
         assert world.owed <= (good + 1) * COPY_FLOPS
