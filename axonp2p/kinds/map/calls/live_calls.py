@@ -204,11 +204,15 @@ class LiveCalls:
 def _together(waiting: Iterable[NewCall], store: CallsStore) -> list[NewCall]:
     """The calls of one commit: the first of these, and one at least."""
     calls: list[NewCall] = []
-    fresh: dict[str, int] = {}
+    seen: set[str] = set()
+    fresh = 0
     for call in islice(waiting, MOST_TOGETHER):
         calls.append(call)
-        fresh |= {name: memoryview(data).nbytes for name, data in call.blobs.items() if not store.blob(name).exists()}
-        if sum(fresh.values()) >= MOST_BLOBS_TOGETHER:
+        for name in call.blobs.keys() - seen:
+            seen.add(name)
+            if not store.blob(name).exists():
+                fresh += memoryview(call.blobs[name]).nbytes
+        if fresh >= MOST_BLOBS_TOGETHER:
             break
     return calls
 

@@ -132,6 +132,25 @@ class World:
             crashed = "signal 11" if how == "crash" else ""
             self.obey(self.queue.over(rank, chunk, self.now, seconds=0.1 * calls, crashed=crashed))
 
+    def happen(self, rank: int, what: str, calls: int) -> None:
+        """To a peer that is there."""
+        match what:
+            case "lose" | "limit":
+                self.lose(rank, own_fault=what == "limit")
+            case "pause":
+                self.paused.add(rank)
+                self.obey(self.queue.paused(rank, self.now))
+            case "resume":
+                self.paused.discard(rank)
+                self.obey(self.queue.resumed(rank, self.now))
+                self.obey(self.queue.answers(rank, self.now))
+            case "silent":
+                self.obey(self.queue.silent(rank, self.now))
+            case "leave":
+                self.obey(self.queue.leaves(rank, self.now))
+            case "done" | "some" | "raise" | "crash":
+                self.work(rank, what, calls)
+
     def lose(self, rank: int, *, own_fault: bool) -> None:
         del self.chunks[rank], self.running[rank]
         self.aside.discard(rank)
@@ -191,21 +210,8 @@ def test_each_item_has_exactly_one_result(
                     world.results[item] += 1
             case _ if rank is None:
                 pass
-            case "lose" | "limit":
-                world.lose(rank, own_fault=what == "limit")
-            case "pause":
-                world.paused.add(rank)
-                world.obey(world.queue.paused(rank, world.now))
-            case "resume":
-                world.paused.discard(rank)
-                world.obey(world.queue.resumed(rank, world.now))
-                world.obey(world.queue.answers(rank, world.now))
-            case "silent":
-                world.obey(world.queue.silent(rank, world.now))
-            case "leave":
-                world.obey(world.queue.leaves(rank, world.now))
-            case "done" | "some" | "raise" | "crash":
-                world.work(rank, what, calls)
+            case _:
+                world.happen(rank, what, calls)
         world.obey(world.queue.due(world.now))
     world.obey(world.queue.close(world.now))
     finish(world)
@@ -245,19 +251,8 @@ def test_what_is_merged_counts_at_that_moment(steps: list[tuple[str, int, int, f
                 world.reopen(which * calls % tree.calls)
             case _ if rank is None:
                 pass
-            case "lose":
-                world.lose(rank, own_fault=False)
-            case "pause":
-                world.paused.add(rank)
-                world.obey(world.queue.paused(rank, world.now))
-            case "resume":
-                world.paused.discard(rank)
-                world.obey(world.queue.resumed(rank, world.now))
-                world.obey(world.queue.answers(rank, world.now))
-            case "silent":
-                world.obey(world.queue.silent(rank, world.now))
-            case "done" | "some" | "crash":
-                world.work(rank, what, calls)
+            case _:
+                world.happen(rank, what, calls)
         world.obey(world.queue.due(world.now))
     finish(world)
     assert world.results == Counter(range(tree.calls))
