@@ -149,8 +149,9 @@ def distributions() -> Iterator[Distribution]:
     """What is installed here, first on the path first."""
     for one in importlib.metadata.distributions():
         # Each attribute of `one` would read the file again, and parse the project's description at its end.
+        # They also raise for an empty file, once a program has loaded the importlib-metadata of PyPI.
         text = one.read_text("METADATA")
-        head = HeaderParser().parsestr(text) if text else one.metadata  # None where its form is an older one
-        requires = head.get_all("Requires-Dist") if text else one.requires
+        head = HeaderParser().parsestr(text or one.read_text("PKG-INFO") or one.read_text("") or "")
         if head["Name"]:
+            requires = head.get_all("Requires-Dist") if text else one.requires
             yield Distribution(head["Name"], head["Version"], tuple(requires or ()))

@@ -1,8 +1,11 @@
 from __future__ import annotations
 
+import importlib.metadata
 import json
 import subprocess
 import sys
+
+import pytest
 
 from peer_daemon.lending.hardware import distributions, look_at_machine
 from peer_daemon.lending.offer import Distribution, LendingLimits
@@ -44,8 +47,9 @@ print([name for name in {UNNEEDED!r} if name in sys.modules])
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stdout.strip() == "[]"
 
 
-def test_a_package_is_known_by_the_head_of_its_metadata(tmp_path, monkeypatch):
-    """The description after it may say anything; an older form of metadata is read too."""
+@pytest.mark.parametrize("strict", [False, True])
+def test_a_package_is_known_by_the_head_of_its_metadata(tmp_path, monkeypatch, strict):
+    """The description after it may say anything; older forms of metadata are read too; what has none names nothing."""
     described = "Name: heron\nVersion: 1.2\nRequires-Dist: torch\nRequires-Dist: lynx>=2; extra == 'fast'\n"
     for folder, name, text in (
         ("heron-1.2.dist-info", "METADATA", f"Metadata-Version: 2.1\n{described}\nName: other\nVersion: 9\n"),
@@ -55,8 +59,21 @@ def test_a_package_is_known_by_the_head_of_its_metadata(tmp_path, monkeypatch):
     ):
         (tmp_path / folder).mkdir()
         (tmp_path / folder / name).write_text(text)
+    (tmp_path / "lynx-0.1.egg-info").write_text("Metadata-Version: 1.0\nName: lynx\nVersion: 0.1\n")
     monkeypatch.setattr(sys, "path", [str(tmp_path)])
+    if strict:  # as importlib-metadata of PyPI answers, which looks for them all once a program has loaded it
+        whole = importlib.metadata.Distribution.metadata
+        monkeypatch.setattr(
+            importlib.metadata.Distribution, "metadata", property(lambda one: _present(whole.fget(one)))
+        )
     assert sorted(distributions(), key=lambda one: one.name) == [
         Distribution("heron", "1.2", ("torch", "lynx>=2; extra == 'fast'")),
+        Distribution("lynx", "0.1", ()),
         Distribution("otter", "0.3", ()),
     ]
+
+
+def _present(metadata):
+    if not metadata.keys():
+        raise importlib.metadata.PackageNotFoundError("No package metadata was found.")
+    return metadata
