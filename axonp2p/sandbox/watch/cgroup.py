@@ -81,6 +81,21 @@ def _share(priority: Priority, there: Collection[str]) -> dict[str, str]:
     return {**({"cpu.idle": "1"} if idle else {"cpu.weight": "1"}), "cpu.shares": "15", "io.weight": "default 1"}
 
 
+def haste(there: Collection[str]) -> dict[str, str]:
+    """Value by file for a group whose processes were killed: what they still do comes before all else.
+
+    Whatever priority a process has, its group stands behind all others by its own share.
+    """
+    wanted = {
+        "cpu.idle": "0",
+        "cpu.weight": "10000",
+        "cpu.shares": "262144",
+        "cpu.max": "max",
+        "cpu.cfs_quota_us": "-1",
+    }
+    return {name: value for name, value in wanted.items() if name in there}
+
+
 def hold_cores(there: Collection[str]) -> bool:
     """Whether groups with files of these names hold workers to their cores."""
     return bool({"cpu.max", "cpu.cfs_quota_us"} & set(there))

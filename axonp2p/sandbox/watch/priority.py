@@ -43,14 +43,12 @@ def lower(pid: int, priority: Priority = "idle") -> None:
 def hasten_the_end(pid: int, descriptor: int) -> None:
     """Let a process that was just killed end soon, though it ends only when it is its turn; `descriptor` is its pidfd.
 
-    Its memory is taken from it without its doing. An ordinary user may raise its session only, root itself as well.
+    Its memory is taken from it without its doing, and its session is raised. It keeps its own priority: one that is
+    before those of its threads may wait in the kernel, without a pause, for one of them that never has its turn.
     """
     _system_call(_PROCESS_MRELEASE, descriptor, 0)
     with contextlib.suppress(OSError):
         Path(f"/proc/{pid}/autogroup").write_text("0", encoding="ascii")
-    with contextlib.suppress(OSError):
-        os.sched_setscheduler(pid, os.SCHED_OTHER, os.sched_param(0))
-        os.setpriority(os.PRIO_PROCESS, pid, -20)
 
 
 def lower_sessions(pids: Iterable[int], nice: int) -> None:

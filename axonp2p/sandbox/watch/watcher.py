@@ -223,6 +223,8 @@ class Watch:
         if self._group is not None:
             self._group.kill()
         self._first.kill()
+        if self._group is not None:
+            self._group.hasten_the_end()
 
     def end(self, verdict: LimitVerdict) -> None:
         """End it for this; what was found first stays."""

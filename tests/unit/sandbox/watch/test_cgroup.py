@@ -12,6 +12,7 @@ from axonp2p.sandbox.watch.cgroup import (
     claim,
     count,
     daemon_of,
+    haste,
     hold_cores,
     how_limits_hold,
     mount_point,
@@ -87,6 +88,15 @@ def test_a_priority_that_an_owner_chose_is_a_share_beside_other_programs() -> No
     ordinary, low = (settings(replace(LIMITS, priority=one), FILES) for one in ("normal", "low"))
     assert settings(LIMITS, FILES).keys() - ordinary.keys() == {"cpu.idle", "io.weight"}
     assert {name: low[name] for name in low.keys() - ordinary.keys()} == {"cpu.weight": "10", "io.weight": "default 10"}
+
+
+def test_what_was_killed_is_held_back_by_nothing_that_its_group_was_given() -> None:
+    assert haste(FILES) == {"cpu.idle": "0", "cpu.weight": "10000", "cpu.max": "max"}
+    assert haste({"cpu.shares", "cpu.cfs_quota_us", "cpu.cfs_period_us"}) == {
+        "cpu.shares": "262144",
+        "cpu.cfs_quota_us": "-1",
+    }
+    assert not haste({"cgroup.procs", "cpu.stat"})
 
 
 def test_the_owner_is_told_which_of_the_two_holds() -> None:

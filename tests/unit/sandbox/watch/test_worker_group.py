@@ -92,6 +92,19 @@ def test_what_happened_in_a_group_is_read_from_its_files(tmp_path: Path) -> None
     assert group.is_frozen()
 
 
+def test_haste_is_written_wherever_the_group_has_such_files(tmp_path: Path) -> None:
+    new, old, gone = tmp_path / "new", tmp_path / "old", tmp_path / "gone"
+    for folder, files in ((new, {"cpu.idle": "1", "cpu.stat": "-"}), (old, {"cpu.shares": "15", "tasks": "-"})):
+        folder.mkdir()
+        for name, value in files.items():
+            (folder / name).write_text(value)
+    WorkerGroup(new, (old,)).hasten_the_end()
+    WorkerGroup(gone).hasten_the_end()  # the kernel was faster
+    found = {file.name: file.read_text() for folder in (new, old) for file in folder.iterdir()}
+    assert found == {"cpu.idle": "0", "cpu.stat": "-", "cpu.shares": "262144", "tasks": "-"}
+    assert not gone.exists()
+
+
 def test_doctor_is_told_one_of_two_phrases() -> None:
     assert what_holds() in {cgroup.how_limits_hold(()), cgroup.how_limits_hold(cgroup.WANTED)}
 
