@@ -15,6 +15,7 @@ from axonp2p.jobs.bundle import admit
 from axonp2p.wheels.bundled import BundledWheel, wheels_among
 from peer_daemon.bundles.blob_writer import BlobWriter
 from peer_daemon.bundles.lease_room import LeaseRoom
+from peer_daemon.wheels.unpacking import UnpackingFor
 from peer_daemon.wheels.wheel_cache import WheelCache
 
 _FOLDER = 0o755
@@ -34,7 +35,7 @@ class BundleWriter:
         self._wheels = wheels
         self._executes = executes
         self._turn = threading.Lock()
-        self._removed = False
+        self._unpacked = self._removed = False
         self._store: PieceStore | None = None
 
     @property
@@ -115,6 +116,11 @@ class BundleWriter:
             except OSError:
                 return b""
 
+    async def unpack(self, lease: UnpackingFor) -> None:
+        """Put all packages into the bundle that is whole now. Raises as `WheelCache.place`."""
+        await self._wheels.place(self.wheels, self.bundle, lease)
+        self._unpacked = True
+
     def _give_back_changed(self, lent: list[BundledWheel], blob: Blob, held: set[int]) -> set[int]:
         """Remove lent files that are not, piece by piece, what the manifest says; which pieces are gone with them.
 
@@ -139,5 +145,7 @@ class BundleWriter:
     def remove(self) -> None:
         """Remove the folder; what is still on its way to the disk is not written any more."""
         with self._turn:
+            if self._unpacked and not self._removed:
+                self._wheels.take_back(self.wheels, self.bundle)
             self._removed = True
             shutil.rmtree(self._folder, ignore_errors=True)

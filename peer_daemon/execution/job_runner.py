@@ -266,7 +266,7 @@ class JobRunner:
         lease = UnpackingFor(self._unpacked, self.suspension.also, self._context.priority)
         telling = asyncio.create_task(self._blobs.keep_told())
         try:
-            await self._context.wheels.place(self._bundle.wheels, self._bundle.bundle, lease)
+            await self._bundle.unpack(lease)
         finally:
             telling.cancel()
         await self._to_worker(worker, BundleReady(), b"")

@@ -3,10 +3,12 @@
     HOME/wheels/<sha256>/
       packed/<file>.whl    as it came; whoever brings it again need not send it
       site/                what it unpacks to
+      spare/               the same, as hard links that no job has now
       bytes                what both take of the disk
 
-A job's folder gets hard links, so nothing is written twice, and what is removed here stays with the jobs that run. In
-a job's sandbox its folder is read-only.
+A job's folder gets hard links, so nothing is written twice, and what is removed here stays with the jobs that run. A
+package may have a thousand files: the links are not removed with the job, but moved back for the next one. In a job's
+sandbox its folder is read-only.
 """
 
 from __future__ import annotations
@@ -31,7 +33,7 @@ from peer_daemon.wheels.wheel_policy import LIST_FILE, LIST_LIMIT, KeptWheels, W
 
 log = get_logger(__name__)
 
-_PACKED, _SIZE = "packed", "bytes"
+_PACKED, _SPARE, _SIZE = "packed", "spare", "bytes"
 _FOLDER = 0o755
 
 Unpack = Callable[[Path, str, Path, int, UnpackingFor], Awaitable[int]]
@@ -91,6 +93,12 @@ class WheelCache:
                     raise LimitReached(f"this peer cannot write {wheel.title}: {error.strerror}") from error
         going = self._kept.going(stay={wheel.sha256 for wheel in wheels})
         await asyncio.to_thread(self._remove, going)
+
+    def take_back(self, wheels: Sequence[BundledWheel], bundle: Path) -> None:
+        """Nobody uses that bundle any more, in which `place` has put all of these wheels. Blocks."""
+        for wheel in wheels:
+            with suppress(OSError):  # there is a spare, or the wheel is here no more
+                (bundle / wheel.unpacked).rename(self._folder / wheel.sha256 / _SPARE)
 
     async def _take_in(self, wheel: BundledWheel, packed: Path, most_bytes: int, lease: UnpackingFor) -> int:
         """Check and unpack it; what it takes of the disk."""
@@ -175,7 +183,10 @@ def _make_folders(above: Path, folder: Path) -> None:
 def _lend(kept: Path, target: Path) -> None:
     """Raises `OSError`."""
     shutil.rmtree(target, ignore_errors=True)
-    _link_all(kept / UNPACKED, target)
+    try:
+        (kept / _SPARE).rename(target)
+    except OSError:
+        _link_all(kept / UNPACKED, target)
     os.utime(kept)
 
 

@@ -217,9 +217,9 @@ def _own_version(package: str) -> str:
 
 
 async def _offers(means: Means, spec: JobSpec) -> list[Capability]:
-    """Of the peers that the table shows for this job now, busy ones too."""
+    """Of the peers that the table shows for this job now, busy ones too: of as many as a search to hire looks for."""
     try:
-        sight = await means.table.find({**need_of(spec), "also_taken": True}, MOST_CANDIDATES, enough=MOST_CANDIDATES)
+        sight = await means.table.find({**need_of(spec), "also_taken": True}, MOST_CANDIDATES, enough=spec.need.peers)
     except AxonError:
         return []  # the search for peers says what is wrong
     found = []

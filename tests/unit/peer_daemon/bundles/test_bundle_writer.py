@@ -3,6 +3,7 @@ from __future__ import annotations
 import hashlib
 import os
 import stat
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
@@ -178,6 +179,30 @@ async def test_a_wheel_of_an_earlier_job_need_not_come_again(tmp_path):
     later.remove()
     assert cache.lend_packed(later.wheels[0], tmp_path / "first" / "bundle") is False  # it lies there already
     assert (tmp_path / "first" / "bundle" / wheel_path()).read_bytes() == WHEEL
+
+
+async def test_a_job_leaves_its_links_to_an_unpacked_package_to_the_next_one(tmp_path):
+    cache = await kept_wheel(tmp_path)
+    blob = Blob(Manifest(files=[BlobFile(path=wheel_path(), size=len(WHEEL), blake3=book_of(WHEEL).hashes)]))
+
+    async def unpacked(folder: str) -> BundleWriter:
+        writer = BundleWriter(tmp_path / folder, 2**30, cache)
+        writer.make()
+        writer.open(blob)
+        await writer.unpack(UnpackingFor())
+        return writer
+
+    def links(writer: BundleWriter) -> Path:
+        return writer.bundle / writer.wheels[0].unpacked
+
+    first, beside = await unpacked("first-lease"), await unpacked("beside")
+    number = links(first).stat().st_ino
+    first.remove()
+    beside.remove()  # one spare is enough
+    assert not (tmp_path / "beside").exists()
+    second = await unpacked("second")
+    assert links(second).stat().st_ino == number
+    assert [file.name for file in links(second).iterdir()] == ["gull.py"]
 
 
 async def test_a_manifest_that_lies_about_a_kept_wheel_changes_no_kept_wheel(tmp_path):

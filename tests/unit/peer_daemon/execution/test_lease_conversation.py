@@ -283,7 +283,7 @@ async def test_a_worker_that_speaks_rubbish_is_ended(make_peer):
 
 async def test_a_lease_ends_with_its_token(make_peer):
     peer = await make_peer()
-    peer.clock.ahead = 59.0
+    peer.clock.ahead = 58.0
     session, worker = await begin(peer, make_peer.take_lease(peer, seconds=60))
     assert (await heard(session, LeaseEnded))[0].reason == "the token expired"
     assert worker.killed
