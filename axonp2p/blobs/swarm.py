@@ -21,7 +21,7 @@ Asks = list[tuple[int, list[int]]]
 
 
 class BlobSwarm(PiecePicker[list[int]]):
-    """One member's view of a bundle that is passed on. Who was `gone` says anew what it has when it is back."""
+    """One member's view of a bundle that is passed on. One that was `gone` says anew what it has when it is back."""
 
     def __init__(self, blob: Blob, have: Iterable[int], chance: random.Random) -> None:
         self.have = set(have)

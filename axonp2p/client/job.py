@@ -102,7 +102,7 @@ class Job:
             self._stop()
 
     def cancel(self) -> None:
-        """Stop the job at once, for good: it cannot be resumed. What is kept of its rounds stays. Does not wait."""
+        """Stop the job at once, for good: it cannot be resumed. Rounds that were kept stay. Does not wait."""
         if self._cancel:
             self._cancel()
 

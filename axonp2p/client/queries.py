@@ -108,7 +108,7 @@ class Credits:
     balances: list[CreditTotal]
     """The largest earners first."""
     hosted: list[CreditTotal] = dataclasses.field(default_factory=list)
-    """What hosts signed for in this client's jobs, by the job: part of its own balance."""
+    """Credits that hosts signed for in this client's jobs, by the job: part of its own balance."""
 
 
 async def survey_peers(

@@ -18,7 +18,7 @@ SHARE = 0.5
 """Late is who needs longer than usual by the largest of: a second, four times the spread, half of what is usual."""
 UNKNOWN_REST_S = 10.0
 UNKNOWN_FACTOR = 3.0
-"""Who was never measured has at least so long more than the others needed, or so many times as much."""
+"""A member that was never measured has at least so long more than the others needed, or so many times as much."""
 GRACE_S = 10.0
 """After a mistake of the task this long is waited for what the others have to say."""
 LEAST_STALL_S = 60.0

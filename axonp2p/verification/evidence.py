@@ -120,9 +120,9 @@ def examine_voiding(signed: Signed[Voiding], data: bytes) -> tuple[Voiding, Exam
 
 
 def _proven(evidence: Evidence, disputed: Claim) -> frozenset[PeerId]:
-    """Who was led by its own steps, other than those in dispute, where it had committed to be led.
+    """The members, other than those in dispute, that were led by their own steps where they had committed to be led.
 
-    By all of them that are shown, which must be as many as there are in its reports here, or `OWN_SEGMENTS`.
+    By all steps that are shown, which must be as many as there are in a member's reports here, or `OWN_SEGMENTS`.
     """
     rounds: dict[tuple[PeerId, int, int], RoundDone] = {}
     for signed in (evidence.report, *evidence.reports):

@@ -87,14 +87,14 @@ class Judgement:
     step: float = 0.0
     """What it makes to leave one of the steps out, measured alike."""
     against: tuple[int, ...] = ()
-    """Who was led elsewhere, and to the same place."""
+    """The members that were led elsewhere, and to the same place."""
     false_accusers: tuple[int, ...] = ()
     """Who said of a claim that it is false, against at least two more that say it is true, and was led four times
     further away than would still have supported it."""
     alike: tuple[int, ...] = ()
-    """Who was led where the member said."""
+    """The members that were led where the member said."""
     contradicted: tuple[int, ...] = ()
-    """Who was in the minority, by less."""
+    """The members that were in the minority, by less."""
 
 
 def judge(claim: Claim, opinions: Sequence[Opinion], *, more: bool) -> Judgement:

@@ -31,7 +31,7 @@ def command(
     can be reached, how many peers would take the job now, and why the others would not. Packages that the job brings
     along are resolved first.
 
-    Whatever takes longer than five seconds is named.
+    Each step that takes longer than five seconds is named.
 
     Exit code 8: there is no mistake, but fewer peers would take the job now than it needs to begin.
     """

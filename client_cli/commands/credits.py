@@ -40,11 +40,11 @@ def command(
     home: Path | None,
     as_json: bool,
 ) -> None:
-    """What a tracker's ledger says of you and the peers of your jobs; with JOB, of that job alone.
+    """Your balance in a tracker's ledger, and those of the peers of your jobs; with JOB, of that job alone.
 
     A credit is a cobblestone: 200 of them are a day of work at 1 GFLOPS, counted, not claimed. With --key, --csv or
-    --proof receipts are shown, each checked; the tracker's log is compared with what was seen of it before. What hosts
-    signed for in your jobs is yours.
+    --proof receipts are shown, each checked; the tracker's log is compared with what was seen of it before.
+    Credits that hosts signed for in your jobs are yours.
     """
     import msgspec
 

@@ -51,7 +51,7 @@ def command(
     is paused, failed or was cancelled. best is the best of the rounds whose states are kept, by best in job.toml; last
     is the newest.
 
-    What is there already is not replaced without --overwrite.
+    A file that is there already is not replaced without --overwrite.
 
     Those of a job that a tracker carried on come from there, on any computer with the same key.
     """
@@ -98,8 +98,8 @@ def export(
     """Write the weights of JOB, or of a safetensors FILE, in a form that other programs read.
 
     torch: a state dict of plain tensors, for torch.load(OUT, weights_only=True). pretrained: OUT is a folder that the
-    model's own save_pretrained writes; the task of JOB makes the model, in a process of its own. What is there already
-    is not replaced without --overwrite.
+    model's own save_pretrained writes; the task of JOB makes the model, in a process of its own. A file that is there
+    already is not replaced without --overwrite.
     """
     from client_cli.context import Context
     from client_cli.train.export import export_plain, export_pretrained, weights_of

@@ -74,8 +74,8 @@ def cancel(job: str, trackers: tuple[str, ...], home: Path | None, as_json: bool
     """Stop JOB at once and for good: its peers are given back, and it cannot be resumed.
 
     It works from any terminal of this computer, on a job that runs and on one that was paused or interrupted;
-    and on a job that a tracker carries on. What is kept of its rounds stays in its folder, for axon fetch JOB --round
-    last; so do results of copies that came home. axon stop JOB ends a job with what it came to instead.
+    and on a job that a tracker carries on. Rounds that were kept stay in its folder, for axon fetch JOB --round last;
+    so do results of copies that came home. axon stop JOB ends a job with what it came to instead.
     """
     from axonp2p.client.no_result import is_over_for
     from axonp2p.client.storage.job_commands import JobCommand

@@ -17,7 +17,7 @@ def command(job: str, yes: bool, home: Path | None, as_json: bool) -> None:
     """Remove the folder of JOB from this computer: weights or results, states, logs and its report.
 
     Only a job that is over can be removed: it has finished, failed, was cancelled, or is paused, which cannot be
-    resumed then. What was fetched stays, and so do its receipts in the ledger.
+    resumed then. Files that were fetched stay, and so do its receipts in the ledger.
     """
     from axonp2p.plain_text import bytes_text
     from client_cli.context import Context, on_terminal

@@ -62,7 +62,7 @@ def up(peers: int, trackers: int, port: int, home: Path | None, as_json: bool) -
 @command.command("status")
 @options.common
 def status(home: Path | None, as_json: bool) -> None:
-    """What runs of the swarm."""
+    """The processes of the swarm that run."""
     from axonp2p.plain_text import columns
     from client_cli.context import Context
     from client_cli.swarm_file import read_record, running

@@ -24,11 +24,11 @@ from client_cli import options
 def command(
     pardon: str, ask: str, into: Path | None, trackers: tuple[str, ...], home: Path | None, as_json: bool
 ) -> None:
-    """What this computer's own jobs have found of the work of peers, by doing some of it again elsewhere.
+    """The record of each peer: how often its work was done again elsewhere, and how often it was right.
 
-    Who was convicted of false work gets no more of it from here, in this job and in later ones. docs/trust.md says
-    what is checked, and how sure that is. With --ask trackers are asked for the convictions that clients handed in,
-    of this key or by it; each is examined here, and none changes what this computer itself has found.
+    A peer that was convicted of false work gets none from here any more, in this job and in later ones.
+    docs/trust.md says what is checked, and how sure that is. With --ask trackers are asked for the convictions that
+    clients handed in, of this key or by it; each is examined here, and none changes what this computer itself has found.
     """
     from axonp2p.identity.peer_id import ID_LENGTH
     from client_cli.context import Context
@@ -67,8 +67,8 @@ def command(
 def verdict(file: Path, home: Path | None, as_json: bool) -> None:
     """Examine the evidence of a conviction: FILE as a job keeps it in its folder, under evidence/.
 
-    Every signature in it is checked, and it is judged anew by the rule of docs/trust.md, without any network. Who was
-    accused can so show whether what it signed convicts it.
+    Every signature in it is checked, and it is judged anew by the rule of docs/trust.md, without any network. A peer
+    that was accused can so show whether what it signed convicts it.
     """
     from axonp2p.errors import MalformedMessage, NotFound
     from axonp2p.ledger.voiding import EVIDENCE_LIMIT

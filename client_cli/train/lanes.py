@@ -39,7 +39,7 @@ def lanes(story: TrainStory, time: WorkTime, now: float) -> list[Lane]:
 
 
 def pace_setter(story: TrainStory) -> tuple[str, int, int] | None:
-    """Who was the slowest to train most often: the name, in how many rounds, of how many with several peers."""
+    """The slowest member in most rounds: its name, in how many rounds it was, of how many with several peers."""
     leads: dict[str, int] = {}
     counted = 0
     for one in story.rounds:

@@ -163,7 +163,7 @@ class LeasedCrew:
 
     async def set_members(self, ranks: Sequence[int]) -> None:
         """`training.crew.Crew`. Who does not answer is noticed as gone, not here."""
-        # Who was lost may be on its way back under another rank: nobody stands on a roster twice.
+        # A peer that was lost may be on its way back under another rank: nobody stands on a roster twice.
         back = {lease.row.peer for lease in self._arriving.values()}
         ranks = [rank for rank in ranks if self.leases[rank].row.peer not in back]
         self._members = list(ranks)

@@ -23,7 +23,7 @@ FIRST_PAUSE_S, LONGEST_PAUSE_S = 5.0, 120.0
 TOGETHER_S = 1.0
 """Lines that are lost within so long were lost together."""
 MOST_LOSSES = 2
-"""Who was lost so often in one job is not asked again."""
+"""A peer that was lost so often in one job is not asked again."""
 
 log = get_logger(__name__)
 

@@ -3,7 +3,7 @@
 A member is expected after the median of its last times, and given four times their mean deviation from it on top, as
 TCP waits for an acknowledgement (Jacobson, "Congestion Avoidance and Control", 1988; RFC 6298). Deviations are about
 the median, and their mean is taken, because times that cannot be below 0 lie on one side: their median would be 0.
-Who was waited for in vain counts as twice that late, so a member that has become slower is waited for longer and
+A member that was waited for in vain counts as twice that late, so one that has become slower is waited for longer and
 longer until it is heard again, and is never left out for good by what it once was.
 """
 

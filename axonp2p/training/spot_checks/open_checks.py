@@ -109,7 +109,7 @@ class Finished:
     signed: Mapping[int, SignedFrame]
     """The reports as their daemons signed them; others could not be shown to anybody later."""
     unheard: Collection[int]
-    """Who was told to train in it, and did not report."""
+    """The members that were told to train in it, and did not report."""
     seconds: float
     """What it took."""
     upload: Mapping[int, float]

@@ -56,7 +56,7 @@ from axonp2p.wire.codec import Message, decode_as, encode
 from axonp2p.wire.frame import HEADER_LIMIT
 
 LONGEST_S = 600.0
-"""Whatever takes longer is ended, and cannot be done: this member's own training waits for it."""
+"""A redo that takes longer is ended, and counts as one that cannot be done: this member's own training waits for it."""
 MOST_KEPT_VALUES = 4_000_000
 """While a model, frozen parameters included, is as small as this, the server holds one of its own, and what the task
 imports."""

@@ -19,7 +19,7 @@ class AddressTokens:
     """Those of one program. Times are Unix seconds; `secret` has 16 to 64 random bytes, new at each start."""
 
     def __init__(self, secret: bytes) -> None:
-        # Who was just told one shows it next.
+        # A caller that was just told one shows it next.
         self._token = lru_cache(maxsize=1024)(partial(_token, secret))
 
     def token_for(self, host: str, now: float) -> bytes:
