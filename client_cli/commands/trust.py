@@ -28,7 +28,8 @@ def command(
 
     A peer that was convicted of false work gets none from here any more, in this job and in later ones.
     docs/trust.md says what is checked, and how sure that is. With --ask trackers are asked for the convictions that
-    clients handed in, of this key or by it; each is examined here, and none changes what this computer itself has found.
+    clients handed in, of this key or by it; each is examined here, and none changes what this computer itself has
+    found.
     """
     from axonp2p.identity.peer_id import ID_LENGTH
     from client_cli.context import Context
