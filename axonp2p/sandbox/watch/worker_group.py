@@ -47,8 +47,8 @@ class WorkerGroup:
 
     def hasten_the_end(self) -> None:
         """Let its processes, which were just killed, end soon, though the machine is busy."""
-        with contextlib.suppress(OSError):
-            for folder in (self.folder, *self._old):
+        for folder in (self.folder, *self._old):
+            with contextlib.suppress(OSError):  # it is gone
                 for file, value in cgroup.haste(os.listdir(folder)).items():
                     _write(folder / file, value)
 
