@@ -170,7 +170,7 @@ class SessionRouter:
         await runner.line.send(LeaseEnded(reason=reason))
 
     def _waiting(self, lease: LentSlot | None) -> JobRunner | None:
-        """Whose client has come back."""
+        """The runner whose client has come back."""
         runner = self._running_leases.find(lease.reservation) if lease else None
         return runner if runner and runner.waits_for_clients else None
 

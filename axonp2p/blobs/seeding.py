@@ -1,8 +1,8 @@
 """What the client gives to whom, so that a bundle leaves it about once. Pure: times in seconds are passed in.
 
-Each piece goes to one peer, different ones to different peers, and the peers pass them on to each other. Whoever passes
-on what it was given is given more, so that a slow one is no bottleneck (super-seeding: Hoffman, BEP 16, 2008). The
-client gives a piece a second time only when
+Each piece goes to one peer, different ones to different peers, and the peers pass them on to each other. A peer that
+passes on what it was given is given more, so that a slow one is no bottleneck (super-seeding: Hoffman, BEP 16, 2008).
+The client gives a piece a second time only when
 
     nobody has it any more: its holder has gone, or it was lost on the way
     a peer lacks what others have, and for long no member has sent it anything: it is out of their reach, or they stand

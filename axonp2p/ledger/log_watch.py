@@ -98,7 +98,7 @@ async def _within_time(heard: _Heard, work: Coroutine[None, None, None]) -> None
 
 async def _compare_seen(one: _Heard, by_tracker: dict[PeerId, _Heard], watched: WatchedLogs) -> None:
     for signed in one.told.seen:
-        # Whoever was never asked here could be anybody's invention.
+        # A tracker that was never asked here could be anybody's invention.
         with contextlib.suppress(AxonError), one_look("a look at a head that a tracker saw"):
             if watched.last(open_head(signed).tracker):
                 await _compare(signed, by_tracker, watched)

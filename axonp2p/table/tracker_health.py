@@ -117,7 +117,7 @@ class TrackerHealth:
         return min(self._states[address].next_try, now + 2 * LONGEST_RETRY_S)
 
     def order(self, now: float, chance: random.Random) -> list[str]:
-        """Whom to ask first: healthy ones, those that are away and due, those that asked for patience, then the others.
+        """The order to ask in: healthy ones, those away and due, those that asked for patience, then the others.
 
         Among those the ones of the settings first, then those vouched for, then the learnt ones; equals stand in
         random order, so that no tracker gets everybody.

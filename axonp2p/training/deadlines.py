@@ -42,7 +42,7 @@ class Patience:
 
 
 def late_after(times: Collection[float]) -> float:
-    """Who needs longer than this is late, when `times` are what is usual."""
+    """A member that needs longer than this is late, when `times` are what is usual."""
     usual = statistics.median(times)
     spread = statistics.median(abs(time - usual) for time in times)
     return usual + max(LEAST_REST_S, SPREADS * spread, SHARE * usual)

@@ -89,8 +89,8 @@ class Judgement:
     against: tuple[int, ...] = ()
     """The members that were led elsewhere, and to the same place."""
     false_accusers: tuple[int, ...] = ()
-    """Who said of a claim that it is false, against at least two more that say it is true, and was led four times
-    further away than would still have supported it."""
+    """The members that said of a claim that it is false, against at least two more that say it is true, and were led
+    four times further away than would still have supported it."""
     alike: tuple[int, ...] = ()
     """The members that were led where the member said."""
     contradicted: tuple[int, ...] = ()

@@ -40,7 +40,7 @@ class Shown:
     runs: Mapping[str, int] = field(default_factory=dict)
     """Which unit each peer works on, where they work on different ones."""
     paused: Mapping[str, str] = field(default_factory=dict)
-    """Who stands still, and why."""
+    """The peers that stand still, and why."""
     waits: bool = False
     """Whether the job waits for them."""
     starting: tuple[str, ...] = ()

@@ -18,7 +18,7 @@ from client_cli.train.story import TrainStory
 MOST_SPANS = 4000
 """In all lanes together; with more, neighbouring rounds are drawn as one."""
 LEAD = 1.1
-"""Who trains so much longer than the peer in the middle sets the pace."""
+"""A peer that trains so much longer than the one in the middle sets the pace."""
 
 
 def lanes(story: TrainStory, time: WorkTime, now: float) -> list[Lane]:

@@ -22,7 +22,7 @@ LONGEST_WAIT_S = 3600.0
 _CHANGES = 1 / 8
 """How often a turn ends with another tracker in place of this one."""
 _TOGETHER = 0.1
-"""Whose turn comes within this part of the interval is announced to now, with the same row."""
+"""A tracker whose turn comes within this part of the interval is announced to now, with the same row."""
 
 
 @dataclass

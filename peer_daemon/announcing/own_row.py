@@ -56,7 +56,7 @@ class OwnRow:
         self.dialable: bool | None = None
         """Whether others could dial it; None while nobody has tried."""
         self.relays: list[str] = []
-        """Who holds a connection of it: https://HOST:PORT#FINGERPRINT."""
+        """The relays that hold a connection of it: https://HOST:PORT#FINGERPRINT."""
         self.carries = False
         """Whether it is a relay for others."""
         self.listens_at(host)

@@ -92,7 +92,7 @@ class Confirmed:
     entry: bytes
     """As it stands in the trackers' logs."""
     tracker: PeerId
-    """Whose log."""
+    """The tracker whose log it is."""
 
 
 def check_receipt(receipt: Receipt, lease: LentSlot, last: int) -> None:
@@ -149,7 +149,7 @@ class ReceiptsBook:
             raise Refused(f"this peer cannot keep the receipt: {error.cause}") from error
 
     def issuers(self) -> list[PeerId]:
-        """Who gave the reservations of receipts that are not settled. Raises `SettingsError` as all that follows."""
+        """The issuers of the reservations of receipts not settled. Raises `SettingsError` as all that follows."""
         with self._alone():
             rows = self._database.execute("SELECT DISTINCT issuer FROM receipts WHERE kept = 0 AND refused = ''")
             return [row["issuer"] for row in rows]

@@ -28,7 +28,7 @@ class Standby(Protocol):
 
 
 class RunningLeases:
-    """The runners of one daemon. Who comes while all stand still stands still too."""
+    """The runners of one daemon. One that comes while all stand still stands still too."""
 
     def __init__(self, standby: Standby | None = None) -> None:
         """What `standby` uses is theirs as well."""

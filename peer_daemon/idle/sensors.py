@@ -117,7 +117,7 @@ class Sensors:
             self._busiest = ()
 
     def _input_idle(self, news: DesktopNews) -> float | None:
-        """Somebody who types into a terminal is there. Who does not may still sit at a screen, if there is one."""
+        """Somebody who types into a terminal is there. Somebody who does not may still sit at a screen."""
         typed = self._typed_s
         if news.input_idle_s is not None:
             return news.input_idle_s if typed is None else min(typed, news.input_idle_s)

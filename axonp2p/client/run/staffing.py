@@ -36,7 +36,7 @@ LET_GO_S = 5.0
 
 
 class Staffing:
-    """Fills `leases`, by rank. Whoever calls it ends those that are there, also when it raises."""
+    """Fills `leases`, by rank. Its caller ends those that are there, also when it raises."""
 
     def __init__(
         self,

@@ -31,7 +31,7 @@ from axonp2p.sandbox.watch.worker_group import WorkerGroup
 
 INTERVAL_S = 0.1
 FROZEN_INTERVAL_S = 0.5
-"""Who stands still needs fewer looks."""
+"""A worker that stands still needs fewer looks."""
 RESTING_INTERVAL_S = 5.0
 """And fewer still while nothing but our own code runs, and waits."""
 _TICKS = os.sysconf("SC_CLK_TCK")

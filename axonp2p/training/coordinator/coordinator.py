@@ -99,7 +99,7 @@ class Coordinator:
         self._pausing = False
         self._gone: set[int] = set()
         self._ready: set[int] = set()
-        """Who has said that its model is built: what is said twice is no news."""
+        """The members that have said that their model is built: a word that is said twice is no news."""
         self._begun: tuple[int, int] | None = None
         self._result = TrainingResult(0, None, [])
         self._keeper = StateKeeper(shelf, self._tell, clock, self._state_over, on_disk) if shelf else None
@@ -111,7 +111,7 @@ class Coordinator:
         self._layouts: dict[bytes, FileLayout] = {}
         """What members said of the model's file, by its hash."""
         self._layout_told: set[int] = set()
-        """Who has said that: one for each is kept."""
+        """The members that have said that: one for each is kept."""
 
     # --- what members say ---
 
@@ -321,7 +321,7 @@ class Coordinator:
 
     @property
     def _holders(self) -> list[int]:
-        """Who can be asked for the accepted state."""
+        """The members that can be asked for the accepted state."""
         return [rank for rank in self._result.members if rank not in self._gone]
 
     def _state_over(self, state: bytes) -> None:

@@ -17,9 +17,9 @@ from axonp2p.verification.claims import RoundDone
 
 NOTEWORTHY = 1.25
 AS_SENT = 0.7
-"""Who receives at least so much of what the others can send each is not held up by its own line."""
+"""A member that receives at least so much of what the others can send each is not held up by its own line."""
 PATIENT_ROUNDS = 3
-"""Whose values came too late for all exchanges of so many rounds in a row has to go."""
+"""A member whose values came too late for all exchanges of so many rounds in a row has to go."""
 
 
 @dataclass(frozen=True)

@@ -60,7 +60,7 @@ class _StandIn(ModuleType):
         """Nothing is being compiled."""
 
     def __getattr__(self, name: str) -> Any:
-        # Whoever goes through all modules (as `inspect` does) asks for such names; an import of a part, for its path.
+        # Code that goes through all modules (as `inspect` does) asks for such names; an import of a part, for its path.
         if name.startswith("__") and name != "__path__":
             raise AttributeError(name)
         return getattr(self._loaded(), name)

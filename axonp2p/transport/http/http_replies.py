@@ -41,7 +41,7 @@ BODY_WITHIN_S = 10.0
 """How long a caller may take to send a body, in seconds."""
 
 REFUSED_AFTER_S = 0.5
-"""Whoever asks too often hears so only then, in seconds: a refusal costs us as much as many an answer."""
+"""A caller that asks too often hears so only then, in seconds: a refusal costs us as much as many an answer."""
 
 ANSWERED = web.RequestKey("answered", web.StreamResponse)
 """The response of a request that became a session: there is no other to give any more."""

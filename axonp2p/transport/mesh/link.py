@@ -80,7 +80,7 @@ class LinkShaper(Protocol):
 
 
 class LinkCompanion(Protocol):
-    """Who has words of its own with the members, on the same links: what is lost with a link is its own affair."""
+    """A part with words of its own with the members, on the same links: words lost with a link are its own affair."""
 
     kinds: Any
     """The union of the messages that it hears."""

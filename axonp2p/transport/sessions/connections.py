@@ -132,7 +132,7 @@ class Connections:
     """Those of one listener. `serves` is set before the first one comes."""
 
     def __init__(self, tls: ssl.SSLContext, proxies: Networks = ()) -> None:
-        """Who calls from `proxies` has to say for whom, by the PROXY protocol, and is believed."""
+        """A proxy that calls from `proxies` has to say for whom, by the PROXY protocol, and is believed."""
         self._proxies = proxies
         self._unnamed = 0
         """Connections of proxies that have not said yet for whom."""

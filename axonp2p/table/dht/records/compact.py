@@ -70,7 +70,7 @@ class CompactRow(Message, frozen=True, array_like=True):
     flags: Annotated[int, msgspec.Meta(ge=0, le=15)]
     """1: it takes work at present; 2: it signs tokens for itself; 4: nobody could dial it; 8: it is a relay."""
     packed_relays: Annotated[tuple[PackedRelay, ...], msgspec.Meta(max_length=MOST_RELAYS)]
-    """Who holds a connection of it: IP address, port, and the fingerprint that must answer there."""
+    """The relays that hold a connection of it: IP address, port, and the fingerprint that must answer there."""
 
     @property
     def peer(self) -> PeerId:
