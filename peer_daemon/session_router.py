@@ -64,7 +64,7 @@ class SessionRouter:
         """What carries to others; set before the first session where the owner allows it."""
 
     async def serve(self, session: Session) -> None:
-        """Have the conversation. What it raises is told to the caller as a refusal (`Listener.serve_sessions`)."""
+        """Have the conversation. Its errors are told to the caller as refusals (`Listener.serve_sessions`)."""
         try:
             async with asyncio.timeout(FIRST_MESSAGE_S):
                 first, payload = await session.receive(FirstMessage)

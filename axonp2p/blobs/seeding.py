@@ -29,7 +29,7 @@ LEAST_HELP_AFTER_S = 4.0
 SMALL, SMALL_HELP_AFTER_S = 16, 1.0
 """So few pieces are sooner given again, so many times, than waited for."""
 LATE_S = 20.0
-"""What a peer has not confirmed for so long was lost on the way, while nothing is learnt of how long it takes."""
+"""A piece that a peer did not confirm for so long was lost on the way, while nothing is learnt of how long it takes."""
 LEAST_LATE_S = 5.0
 _LATE = float("-inf")
 """In place of the time at which a piece was given, once it is late."""
@@ -204,7 +204,7 @@ class Seeding:
                 peer.room = min(peer.room + 1, MOST_UNSPREAD) if fast else max(peer.room - 1, LEAST_UNSPREAD)
 
     def _find_late(self, now: float) -> None:
-        """What was not confirmed for long may be given to others; to this one it stays on its way."""
+        """A piece not confirmed for long may be given to others; to this one it stays on its way."""
         for peer in self._peers.values():
             for number, given in peer.under_way.items():
                 if now < given + self._late_s:

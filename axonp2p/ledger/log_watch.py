@@ -75,7 +75,7 @@ def keep_watched(home: Path, watched: WatchedLogs) -> None:
 async def look_at_logs(callers: Sequence[HttpCaller], watched: WatchedLogs) -> list[Looked]:
     """Ask all of them, side by side, and compare with what was seen before, here and by each of them.
 
-    What one of them answers, or how long it takes, ends no more than the look at that one.
+    The answer of one of them, or the time that it takes, ends no more than the look at that one.
     """
     answers = await asyncio.gather(*(_ask(caller) for caller in callers))
     heard = [answer for answer in answers if isinstance(answer, _Heard)]

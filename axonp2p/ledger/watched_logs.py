@@ -153,7 +153,7 @@ class WatchedLogs:
             self._keep(second.tracker, msgspec.structs.replace(kept, head=wanted.second))
 
     def told(self, evidence: ForkEvidence) -> None:
-        """Somebody shows evidence. What convicts nobody is passed over."""
+        """Somebody shows evidence. Evidence that convicts nobody is passed over."""
         try:
             why = why_forked(evidence)
             head = open_head(evidence.second)

@@ -130,7 +130,7 @@ class TrackerHealth:
     def learn(self, address: str, now: float, tracker: str = "") -> bool:
         """Another tracker says that there is one at `address`, whose id is `tracker`. True when that is new.
 
-        What is no address, or stands for one that is known already, changes nothing. Of the learnt ones
+        A word that is no address, or stands for a known one, changes nothing. Of the learnt ones
         `tracker_standing` says how many there may be, and which gives way.
         """
         try:

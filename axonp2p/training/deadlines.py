@@ -1,8 +1,8 @@
 """How long members are waited for: learnt from how long they took, generous where nothing is learnt yet. Pure.
 
-Machines that volunteers lend differ by orders of magnitude, so no fixed number of seconds is right for a round. What
-the members needed says what they may need: a usual time (the median), and how far they are from it (the median of the
-differences).
+Machines that volunteers lend differ by orders of magnitude, so no fixed number of seconds is right for a round. The
+time that the members needed says what they may need: a usual time (the median), and how far they are from it (the
+median of the differences).
 """
 
 from __future__ import annotations

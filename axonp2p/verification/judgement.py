@@ -29,7 +29,7 @@ OWN_GAP = 40.0
 """How many times nearer than one step makes a machine must come to an end of its own again. Different machines come a
 thousand times nearer (docs/trust.md); what a task keeps between its steps may do less than a step does."""
 MEMORY_FACTOR = 2.0
-"""What an optimiser remembers must be as large but for this: it keeps out memories that drown every gradient."""
+"""An optimiser's memories must be as large but for this: it keeps out memories that drown every gradient."""
 
 
 @dataclass(frozen=True)

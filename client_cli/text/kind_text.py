@@ -79,7 +79,7 @@ class KindLines:
 
 @dataclass(frozen=True)
 class KindWords:
-    """How a job stands, in words. What takes two numbers is given those that are done and all: rounds, copies."""
+    """How a job stands, in words. A form with two numbers is given those that are done and all: rounds, copies."""
 
     unit: str
     """"round": what is counted."""

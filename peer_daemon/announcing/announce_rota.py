@@ -4,9 +4,10 @@ The row is kept with two trackers, of which one stands in the settings where any
 so that a swarm spreads over its trackers. They stay the same until one is away: then another takes its place at once.
 A tracker that comes back gets its part again little by little: at each turn one peer in eight changes one of its two.
 
-A tracker may ask for patience, never for haste; one that is only learnt cannot shorten anything and is not pinged. What
-others say of this peer (its address, whether it can be dialled, that a relay has it) changes the row and is announced
-at once, but only so often: a tracker that says something else each time would keep the peer busy with announces to all.
+A tracker may ask for patience, never for haste; one that is only learnt cannot shorten anything and is not pinged. The
+word of others on this peer (its address, whether it can be dialled, that a relay has it) changes the row and is
+announced at once, but only so often: a tracker that says something else each time would keep the peer busy with
+announces to all.
 """
 
 from __future__ import annotations

@@ -31,7 +31,7 @@ class RunningLeases:
     """The runners of one daemon. One that comes while all stand still stands still too."""
 
     def __init__(self, standby: Standby | None = None) -> None:
-        """What `standby` uses is theirs as well."""
+        """The use of `standby` is theirs as well."""
         self._standby = standby
         self._runners: dict[str, JobRunner] = {}
         self._idle: set[str] = set()

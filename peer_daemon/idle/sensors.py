@@ -1,6 +1,6 @@
 """One look at this machine: every sensor joined into `Readings`. A look takes well under a millisecond.
 
-What changes slowly (power, heat, disk, terminals) is looked at twice a second at most, and the list of programs, which
+Slow facts (power, heat, disk, terminals) are looked at twice a second at most, and the list of programs, which
 takes some milliseconds, only while other programs are busy or the owner named some to yield to.
 """
 

@@ -186,7 +186,7 @@ class TableStore:
         self._sources.forget(forgotten)
         self._of_learnt.forget(forgotten)
         places = [[place] for place in forgotten]
-        # What is written to these places from now on waits behind this. Should it fail, `load` drops them.
+        # A row written to these places from now on waits behind this. Should it fail, `load` drops them.
         await self._database.write(
             lambda database: database.conn.executemany("DELETE FROM rows WHERE place = ?", places)
         )

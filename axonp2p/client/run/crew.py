@@ -300,7 +300,7 @@ class LeasedCrew:
             log.warning("logs are missing", peers=[self.leases[rank].name for rank in missing])
 
     async def release_all(self) -> None:
-        """End every lease. What was still to be done in the background is given a short while."""
+        """End every lease. Tasks in the background are given a short while."""
         if self._tasks:
             await asyncio.wait(self._tasks, timeout=LOG_S)
         for task in self._tasks:

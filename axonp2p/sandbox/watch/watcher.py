@@ -1,7 +1,7 @@
 """Watches all processes of a sandbox together, several times a second; says which limit they went over.
 
-Kernel limits see one process each. What hides from them, such as many children with a little memory each, is seen in
-the sum. `verdict` decides; here is who looks and who acts.
+Kernel limits see one process each. Use that they do not show, such as many children with a little memory each, is
+seen in the sum. `verdict` decides; the code here looks and acts.
 """
 
 from __future__ import annotations

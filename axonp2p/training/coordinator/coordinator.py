@@ -1,7 +1,7 @@
 """The client's side of training: carries out what `round.Rounds` decides, and sees hashes and counts, never tensors.
 
 Members' words come in through `heard`, `lost` and `link_lost` and wait in one inbox, so that one task alone moves the
-machine on. What a member says is decoded here, where a wrong word, or far too many, cost it its place. Reading never
+machine on. A member's words are decoded here, where a wrong word, or far too many, cost it its place. Reading never
 waits for the inbox: a daemon's answer to an order must not stand behind its worker's words.
 """
 

@@ -4,7 +4,7 @@ Everyone sends its values of each slice to the slice's owner ("gather"), part by
 mean to everyone ("result") as soon as it is closed, so sending, averaging and handing back overlap. Everybody, the
 owner too, goes on with what the result decodes to, which is equal everywhere to the bit.
 
-What the coding of the own values drops is the leftover. The owner adds what the coding of the mean dropped to its
+The coding of the own values drops the leftover. The owner adds the part that the coding of the mean dropped to its
 own, scaled so that it weighs in its next sending what it weighs in the mean. A rule that bears liars would take it for
 a lie: there the owner keeps it apart, and adds it to what the next exchange comes to (`past`). Of values under way the
 encoded bytes are kept until the result is there: if that says that they came too late, they are put back. A part whose

@@ -95,7 +95,7 @@ class Attempts:
         self._begin_round(round, state, now)
 
     def orders_are_out(self, now: float) -> None:
-        """What was said last reaches the members from now on."""
+        """The last orders reach the members from now on."""
         if self._attempt:
             self._attempt.orders_are_out(now)
 

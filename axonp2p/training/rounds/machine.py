@@ -145,7 +145,7 @@ class Rounds:
         return self._go_on(now)
 
     def members_know(self, now: float) -> None:
-        """What `SetMembers` said has come to all that live; the orders after it go out only now."""
+        """The word of `SetMembers` has come to all that live; the orders after it go out only now."""
         self._attempts.orders_are_out(self._pauses.clock(now))
 
     def next_deadline(self) -> float | None:

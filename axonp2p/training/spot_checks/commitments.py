@@ -1,4 +1,4 @@
-"""Does what a member commits to fit together, and with what it reports? What it costs nothing to see. Pure."""
+"""Checks that cost nothing: whether a member's commitments fit together, and with what it reports. Pure."""
 
 from __future__ import annotations
 

@@ -174,7 +174,7 @@ class SpotChecks:
         self._questions.due(now)
 
     def heard(self, event: SegmentHeard, awake: Collection[int], now: float) -> CaseOutcome:
-        """An opinion. What was not asked for is passed over."""
+        """An opinion. One that was not asked for is passed over."""
         case, found = self._questions.answered(event), CaseOutcome()
         if case is None:
             return found

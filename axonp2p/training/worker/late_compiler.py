@@ -2,7 +2,7 @@
 
 `torch.optim` imports the compiler with the first optimiser, only to tell it to keep off. That is two fifths of a
 worker's start and a quarter of its memory, for a thing that most tasks never use. So until it is used, what would tell
-it so finds a stand-in, which agrees. Whatever else is asked of the stand-in loads the compiler, which takes its place.
+it so finds a stand-in, which agrees. Any other request to the stand-in loads the compiler, which takes its place.
 """
 
 from __future__ import annotations

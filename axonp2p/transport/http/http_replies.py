@@ -46,7 +46,7 @@ REFUSED_AFTER_S = 0.5
 ANSWERED = web.RequestKey("answered", web.StreamResponse)
 """The response of a request that became a session: there is no other to give any more."""
 
-# The first row that fits wins. What is not in the table is ours alone, and the caller learns nothing of it.
+# The first row that fits wins. An error that is not in the table is ours alone, and the caller learns nothing of it.
 _STATUSES: tuple[tuple[type[AxonError], int], ...] = (
     (MessageTooLarge, 413),
     (MalformedMessage, 400),

@@ -90,7 +90,7 @@ class LinkCompanion(Protocol):
         ...
 
     def down(self, rank: int) -> None:
-        """What was on the way to that member or from it may be lost."""
+        """Messages that were on the way to that member or from it may be lost."""
         ...
 
     async def heard(self, rank: int, message: Message, payload: memoryview) -> None:

@@ -94,8 +94,9 @@ class Connection(asyncio.Protocol):
         """`asyncio.Protocol`."""
         assert isinstance(transport, asyncio.Transport)
         assert self._connections is not None
-        # What comes belongs to TLS, which is not there yet. Said now, Debian's Python 3.11.2 would forget it: it begins
-        # to read right after this call. Its first reading comes after the loop's next step, so it is stopped in time.
+        # The coming bytes belong to TLS, which is not there yet. Said now, Debian's Python 3.11.2 would forget it: it
+        # begins to read right after this call. Its first reading comes after the loop's next step, so it is stopped in
+        # time.
         asyncio.get_running_loop().call_soon(transport.pause_reading)
         self.plain = transport
         self._connections.came(self, transport)

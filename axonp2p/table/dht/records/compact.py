@@ -171,7 +171,7 @@ def peek(data: bytes) -> CompactRow:
     """What a signed form says, not yet to be believed. Raises `MessageTooLarge` or `MalformedMessage`.
 
     The reading stands before the signature here, unlike elsewhere: the key is part of the row, and a row that has
-    expired or stands in the wrong place shall not cost the holder 60 us of Ed25519. What is read is one flat array.
+    expired or stands in the wrong place shall not cost the holder 60 us of Ed25519. The part read is one flat array.
     """
     if len(data) > LARGEST:
         raise MessageTooLarge(f"compact row of {len(data)} bytes; at most {LARGEST}")

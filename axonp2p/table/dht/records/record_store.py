@@ -128,7 +128,7 @@ class RecordStore:
             return PutResult(StoreOutcome.FULL, "too many puts a second")
         self.expire(now)
         try:
-            # What costs nothing first; the signature, 60 us, last.
+            # The checks that cost nothing first; the signature, 60 us, last.
             seen = peek(data)
             if not belongs(seen, key, depth):
                 return PutResult(StoreOutcome.REFUSED, "does not belong under this key")
