@@ -4,7 +4,7 @@
     cause: another program listens there      why, when it is known
     fix: axon-tracker run --listen ...        always last: what to do next
 
-What came from strangers may stand in it, so control characters never reach the terminal.
+Text from strangers may stand in it, so control characters never reach the terminal.
 """
 
 from __future__ import annotations

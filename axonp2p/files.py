@@ -1,6 +1,6 @@
 """Small files and locks: whoever reads finds the old file or the new one, and one process at a time holds a lock.
 
-What is damaged is put aside under another name, never removed.
+A damaged file is put aside under another name, never removed.
 """
 
 from __future__ import annotations

@@ -17,7 +17,7 @@ _EXTRAS = {
 _OF_UNIX = frozenset({"fcntl", "grp", "pty", "pwd", "resource", "termios", "tty"})
 PAGE = "docs/windows-macos.md"
 LIBRARIES = ("torch", "numpy", "safetensors", "aiohttp", "kademlia")
-"""Whose versions people are told."""
+"""The libraries whose versions people are told."""
 
 
 def error_of(module: str) -> AxonError | None:

@@ -4,9 +4,9 @@
 
 This one file is all of it: python verify_ledger.py FILE does the same wherever msgpack and PyNaCl are. It reads
 the format that docs/ledger.md describes and uses nothing of Axon's code: hashlib, msgpack and PyNaCl are all.
-What it proves: each receipt was signed by its client and its peer, and is an entry of the log whose head the tracker
-signed. With --root that head must be the one that you have from elsewhere (another tracker, another day). It ends with
-1 when anything is wrong.
+It proves the following: each receipt was signed by its client and its peer, and is an entry of the log whose head the
+tracker signed. With --root that head must be the one that you have from elsewhere (another tracker, another day). It
+ends with 1 when anything is wrong.
 """
 
 from __future__ import annotations

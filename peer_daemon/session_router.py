@@ -64,7 +64,7 @@ class SessionRouter:
         """What carries to others; set before the first session where the owner allows it."""
 
     async def serve(self, session: Session) -> None:
-        """Have the conversation. What it raises is told to the caller as a refusal (`Listener.serve_sessions`)."""
+        """Have the conversation. Its errors are told to the caller as refusals (`Listener.serve_sessions`)."""
         try:
             async with asyncio.timeout(FIRST_MESSAGE_S):
                 first, payload = await session.receive(FirstMessage)
@@ -170,7 +170,7 @@ class SessionRouter:
         await runner.line.send(LeaseEnded(reason=reason))
 
     def _waiting(self, lease: LentSlot | None) -> JobRunner | None:
-        """Whose client has come back."""
+        """The runner whose client has come back."""
         runner = self._running_leases.find(lease.reservation) if lease else None
         return runner if runner and runner.waits_for_clients else None
 

@@ -30,7 +30,7 @@ class PiecePicker(ABC, Generic[Ask]):
 
     def __init__(self, missing: set[int]) -> None:
         self.liars: dict[int, str] = {}
-        """Who sent wrong bytes, and what about them was wrong."""
+        """The members that sent wrong bytes, and what about these was wrong."""
         self._missing = missing
         """Of which no good bytes have come."""
         self._wanted = set(missing)

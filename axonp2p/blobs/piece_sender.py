@@ -112,7 +112,7 @@ class PieceSender:
         return lost
 
     def reset(self) -> None:
-        """Whatever is under way may be lost: it is waited for no more."""
+        """All pieces under way may be lost: they are waited for no more."""
         self.under_way.clear()
         self._silences, self._rests_until = 0, None
 

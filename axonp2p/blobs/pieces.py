@@ -4,7 +4,7 @@ Content's name is the SHA-256 of the BLAKE3s of its pieces, a hash tree of one l
 Based on a Conventional Encryption Function", 1987). So who knows only the name can check the list of hashes by it, and
 then every piece by itself: pieces come from several members at once, and a wrong one is known before the rest is there.
 
-Names, which are signed and written into the ledger, are SHA-256. What travels in megabytes is checked by BLAKE3, which
+Names, which are signed and written into the ledger, are SHA-256. Content of megabytes is checked by BLAKE3, which
 takes a third of the time on processors with SHA instructions, and a tenth on others.
 """
 

@@ -1,8 +1,8 @@
 """What the client gives to whom, so that a bundle leaves it about once. Pure: times in seconds are passed in.
 
-Each piece goes to one peer, different ones to different peers, and the peers pass them on to each other. Whoever passes
-on what it was given is given more, so that a slow one is no bottleneck (super-seeding: Hoffman, BEP 16, 2008). The
-client gives a piece a second time only when
+Each piece goes to one peer, different ones to different peers, and the peers pass them on to each other. A peer that
+passes on what it was given is given more, so that a slow one is no bottleneck (super-seeding: Hoffman, BEP 16, 2008).
+The client gives a piece a second time only when
 
     nobody has it any more: its holder has gone, or it was lost on the way
     a peer lacks what others have, and for long no member has sent it anything: it is out of their reach, or they stand
@@ -29,7 +29,7 @@ LEAST_HELP_AFTER_S = 4.0
 SMALL, SMALL_HELP_AFTER_S = 16, 1.0
 """So few pieces are sooner given again, so many times, than waited for."""
 LATE_S = 20.0
-"""What a peer has not confirmed for so long was lost on the way, while nothing is learnt of how long it takes."""
+"""A piece that a peer did not confirm for so long was lost on the way, while nothing is learnt of how long it takes."""
 LEAST_LATE_S = 5.0
 _LATE = float("-inf")
 """In place of the time at which a piece was given, once it is late."""
@@ -204,7 +204,7 @@ class Seeding:
                 peer.room = min(peer.room + 1, MOST_UNSPREAD) if fast else max(peer.room - 1, LEAST_UNSPREAD)
 
     def _find_late(self, now: float) -> None:
-        """What was not confirmed for long may be given to others; to this one it stays on its way."""
+        """A piece not confirmed for long may be given to others; to this one it stays on its way."""
         for peer in self._peers.values():
             for number, given in peer.under_way.items():
                 if now < given + self._late_s:

@@ -15,7 +15,7 @@ _FOLDER, _FILE, _PROGRAM = 0o755, 0o644, 0o755
 
 
 class PieceStore:
-    """The files of `blob` in `folder`, whose names were checked. What raises `OSError` is the disk's fault."""
+    """The files of `blob` in `folder`, whose names were checked. An `OSError` is the disk's fault."""
 
     def __init__(self, folder: Path, blob: Blob, *, executes: bool = False, called: str = "") -> None:
         """`executes`: each of the files may be a program. `called`: another name on this disk for a file alone."""

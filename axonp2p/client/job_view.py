@@ -1,7 +1,7 @@
 """A job as a notebook shows it, and followed in a notebook or a terminal.
 
-What draws the page and the bar belongs to the `axon` program, which is above this room: it is named as text and loaded
-only when somebody asks for it, as the parts of a kind are.
+The code that draws the page and the bar belongs to the `axon` program, which is above this room: it is named as text
+and loaded only when somebody asks for it, as the parts of a kind are.
 """
 
 from __future__ import annotations

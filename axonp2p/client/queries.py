@@ -57,7 +57,7 @@ class SeenPeer:
     age_s: float | None = None
     """How long ago it signed its row, by its own clock; None when its sequence number is no time."""
     sources: tuple[str, ...] = ()
-    """Who had the row: `tracker HOST:PORT`, `dht`."""
+    """The sources that had the row: `tracker HOST:PORT`, `dht`."""
     stale: tuple[str, ...] = ()
     """Sources that had only an older row."""
     estimate_s: float | None = None

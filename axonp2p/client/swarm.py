@@ -7,7 +7,8 @@
         job.fetch("out/")
 
 It is not asynchronous: the network's work is done by a loop in a thread of its own. This is the one file that makes and
-joins the client's parts. What only some questions need is loaded when they are asked: people wait for `axon submit`.
+joins the client's parts. Modules that only some questions need are loaded when they are asked: people wait for `axon
+submit`.
 """
 
 from __future__ import annotations
@@ -154,7 +155,7 @@ class Swarm:
         `need={"peers": ...}`; `overrides` are those of a command line.
 
         Where too few peers are free it waits for them, for `wait` seconds at most, and holds none meanwhile.
-        Returns once the files are read and copied. What happens then comes from `job.events()`.
+        Returns once the files are read and copied. The news after that comes from `job.events()`.
         """
         kept, record, spec = self._write_down(job, [*overrides, *keywords({"peers": peers, **settings})])
         means = self._get_means()

@@ -5,7 +5,7 @@ the client would have run, in a process of its own, on a folder that is laid out
 client's key may look at that folder, copy what is new of it, and steer the job. The host runs no code of the job's: it
 coordinates, and the task runs at the peers.
 
-What the host is given is the bundle and a key that is good for this one job (`job_key`). The client's own key never
+The host is given the bundle and a key that is good for this one job (`job_key`). The client's own key never
 leaves its computer.
 
     client                                            host               (a session: both have proved their keys)

@@ -113,7 +113,7 @@ def to_copy(
 ) -> list[FolderFile]:
     """Which files to fetch, in this order; `here` has those that are on this disk, by name.
 
-    What grows is fetched whenever its size or its end differs, what is large and fixed only with the `result`: the
+    A file that grows is fetched whenever its size or its end differs, large fixed ones only with the `result`: the
     weights, or the states to go on from as long as there are none. With `state` the newest state comes as well, and the
     frozen parameters that belong to it, unless one has more than `largest` bytes: where the host is gone for good, the
     job can go on from that. Packed results are not among them: they come when nothing works on the job.

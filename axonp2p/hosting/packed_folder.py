@@ -2,8 +2,8 @@
 
     [["a.txt",3],["deep/b.bin",5]]\\n abc 01234          (without the blanks)
 
-Nothing is packed on the disk: any part of it is read from the files themselves. What is no plain file has no place in
-it, so who unpacks a stranger's bytes meets no link, no device and no owner. Everything here blocks.
+Nothing is packed on the disk: any part of it is read from the files themselves. Only plain files have a place in
+it, so a program that unpacks a stranger's bytes meets no link, no device and no owner. Everything here blocks.
 """
 
 from __future__ import annotations

@@ -119,7 +119,7 @@ class Program:
         return await _is_done(folder, orders, END_WITHIN_S, "--end-as", state, "--why", why)
 
     async def copy(self, folder: HostedFolder, orders: RunOrders, host: Host) -> bool:
-        """Copy what is new of it from there; whether that was done. What was copied before a cut stays."""
+        """Copy its new parts from there; whether that was done. Parts copied before a cut stay."""
         place = ("--copy-from", str(host.address), "--host", host.peer)
         return await _is_done(folder, orders, COPY_WITHIN_S, *place)
 

@@ -207,7 +207,7 @@ _LONGEST_NAME = 59
 
 
 def _name(value: Any) -> str:
-    """What is wrong with a name is put right in the fix: "my first job" could be "my-first-job"."""
+    """The fix puts a wrong name right: "my first job" could be "my-first-job"."""
     near = re.sub(r"[^A-Za-z0-9._-]+", "-", value).strip("-._")[:_LONGEST_NAME] if isinstance(value, str) else ""
     allowed = f"at most {_LONGEST_NAME} letters, digits, dots and dashes, a letter or digit first"
     name: str = text(r"[A-Za-z0-9][A-Za-z0-9._-]{0,58}", allowed, near or "my-job")(value)

@@ -45,7 +45,7 @@ def find_outputs(folder: Path, patterns: Sequence[str], bounds: OutputBounds) ->
     """The files in `folder` that fit; what is not a plain file is not looked at."""
     found, size = FoundOutputs(), 0
     for above, folders, names in os.walk(folder):
-        # What lies deeper has no name that a file may have.
+        # A file that lies deeper has no name that a file may have.
         folders[:] = sorted(name for name in folders if len(_below(folder, above, name)) < LONGEST_NAME)
         for name in sorted(names):
             path = _below(folder, above, name)

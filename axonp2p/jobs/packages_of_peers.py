@@ -5,7 +5,7 @@ from __future__ import annotations
 from packaging.utils import canonicalize_name
 
 OF_THE_PEER = ("torch", "numpy", "safetensors")
-"""What every peer has and every worker has loaded before packages arrive: another one beside it would not be used."""
+"""Every peer has these and every worker has loaded them before packages arrive: no other one would be used."""
 _NEVER = frozenset({*OF_THE_PEER, "triton", "axonp2p"})
 _NEVER_BEGINS = ("nvidia-", "pytorch-triton")
 

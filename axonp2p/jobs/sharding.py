@@ -10,8 +10,8 @@ def assign(
 ) -> dict[int, list[int]]:
     """The shards 0 to `shards` - 1 shared among the ranks in `members`: each shard once, loads nearly equal (by one).
 
-    `before` is the previous answer. Who is still there keeps its shards as far as balance allows, so when members
-    leave, only the shards that they held move. Raises ValueError when nobody is there.
+    `before` is the previous answer. A member that is still there keeps its shards as far as balance allows, so
+    when members leave, only the shards that they held move. Raises ValueError when nobody is there.
     """
     ranks = sorted(set(members))
     if not ranks:

@@ -36,7 +36,7 @@ _DEEPEST = 8
 _MOST_DOTS = 1000
 """In one line: reading a key takes time by the square of its parts."""
 
-# What holds also where a spec comes back from a job.json; `job_file_keys` is stricter, key by key.
+# Bounds that hold also where a spec comes back from a job.json; `job_file_keys` is stricter, key by key.
 Word = Annotated[str, msgspec.Meta(max_length=256)]
 
 
@@ -224,7 +224,7 @@ def need_of(spec: JobSpec) -> dict[str, Any]:
 def need_in_words(words: Iterable[str]) -> dict[str, Any]:
     """The same map from words as a person types them: `cores=4`, `memory=8 GB`, `packages=numpy,torch>=2`.
 
-    What is not named is not asked for. Raises `JobFileWrong` naming the word.
+    A thing that is not named is not asked for. Raises `JobFileWrong` naming the word.
     """
     plain: dict[str, Any] = {}
     for word in words:

@@ -1,7 +1,7 @@
 """A credit proof: the receipts of some keys, what makes some void, and their way to a head that a tracker signed.
 
 It is a file for others: docs/ledger.md describes every byte of it, and `axon-verify-ledger` reads it with nothing of
-ours. Whoever has it knows that these receipts are in that log; that there are no others only the whole log can show.
+ours. A reader of it knows that these receipts are in that log; that there are no others only the whole log can show.
 Pure.
 """
 
@@ -28,7 +28,7 @@ class CreditProof(Message, frozen=True):
     """The whole file."""
 
     keys: Annotated[list[PeerId], msgspec.Meta(max_length=MOST_KEYS)]
-    """Whose receipts: one key's, or a client's and those that hosts signed with for it."""
+    """The keys whose receipts they are: one, or a client's and those that hosts signed with for it."""
     head: Signed[TreeHead]
     """The log that they are in."""
     receipts: Annotated[list[Included], msgspec.Meta(max_length=MOST_PROVED)]

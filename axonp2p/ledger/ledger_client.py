@@ -26,7 +26,7 @@ BALANCES_PATH = "/v1/balances"
 async def hand_in(
     caller: HttpCaller, receipts: Sequence[DoublySigned], tokens: Sequence[bytes] = (), *, relayed: bool = False
 ) -> ReceiptsKept:
-    """Give receipts (1 to 200) to a tracker. What it counts as new or known it holds on disk.
+    """Give receipts (1 to 200) to a tracker. It holds on disk each one that it counts as new or known.
 
     `tokens` (encoded `Signed[Token]`) belong to reservations that another tracker, or a peer, gave; `relayed` is for
     trackers that pass receipts on. `receipt_batch_of` finds how many of both fit. Raises `MalformedMessage` when

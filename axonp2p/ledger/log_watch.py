@@ -75,7 +75,7 @@ def keep_watched(home: Path, watched: WatchedLogs) -> None:
 async def look_at_logs(callers: Sequence[HttpCaller], watched: WatchedLogs) -> list[Looked]:
     """Ask all of them, side by side, and compare with what was seen before, here and by each of them.
 
-    What one of them answers, or how long it takes, ends no more than the look at that one.
+    The answer of one of them, or the time that it takes, ends no more than the look at that one.
     """
     answers = await asyncio.gather(*(_ask(caller) for caller in callers))
     heard = [answer for answer in answers if isinstance(answer, _Heard)]
@@ -98,7 +98,7 @@ async def _within_time(heard: _Heard, work: Coroutine[None, None, None]) -> None
 
 async def _compare_seen(one: _Heard, by_tracker: dict[PeerId, _Heard], watched: WatchedLogs) -> None:
     for signed in one.told.seen:
-        # Whoever was never asked here could be anybody's invention.
+        # A tracker that was never asked here could be anybody's invention.
         with contextlib.suppress(AxonError), one_look("a look at a head that a tracker saw"):
             if watched.last(open_head(signed).tracker):
                 await _compare(signed, by_tracker, watched)

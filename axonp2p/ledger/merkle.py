@@ -1,6 +1,6 @@
 """Merkle trees as RFC 9162 has them (pure): tree heads, inclusion and consistency proofs, and their verification.
 
-Whoever makes a root or a proof says through `node(level, index)` what is stored: the hash over the complete subtree of
+The maker of a root or a proof says through `node(level, index)` what is stored: the hash over the complete subtree of
 2**level leaves that begins at leaf index * 2**level. A log of n entries is asked for O(log n) of them. Complete
 subtrees never change when a log grows, so nothing that was stored is ever written anew.
 """

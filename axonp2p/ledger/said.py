@@ -20,7 +20,7 @@ PURPOSE = "axon/said/1"
 
 
 class Said(Message, frozen=True):
-    """Who said what to whom; never sent, since both sides know it."""
+    """A speaker, a listener and the words between them; never sent, since both sides know it."""
 
     job: Annotated[str, msgspec.Meta(min_length=1, max_length=64)]
     reservation: Uuid

@@ -1,7 +1,7 @@
 """How the hashes of a Merkle tree lie on a disk: in tiles of up to 64 (pure).
 
 Tile (0, i) holds the hashes of the leaves from 64 * i on, tile (h, i) those of the complete subtrees of 64**h leaves
-from the 64 * i-th on. What lies between is hashed again from at most 63 others. So a log has a row for 64 entries
+from the 64 * i-th on. A node between them is hashed again from at most 63 others. So a log has a row for 64 entries
 instead of one for each node, an append writes the last tile of each of its log64(n) levels, and a proof reads as many.
 """
 

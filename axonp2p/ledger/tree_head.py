@@ -33,7 +33,7 @@ class TreeHead(Signable, frozen=True):
     LIMIT: ClassVar[int] = 256
 
     tracker: PeerId
-    """Whose log."""
+    """The tracker whose log it is."""
     log: LogName
     """Which of its logs: its database's name. A tracker that lost its disk, or restored a backup, begins a new one."""
     size: Size
@@ -51,7 +51,7 @@ class ConsistencyProof(Signable, frozen=True):
     LIMIT: ClassVar[int] = 256 + LONGEST_PATH * (HASH_BYTES + 2)
 
     tracker: PeerId
-    """Whose log."""
+    """The tracker whose log it is."""
     log: LogName
     """Which of its logs."""
     first: Size

@@ -52,7 +52,7 @@ class Voiding(Signable, frozen=True):
 
     @property
     def spoils(self) -> Spoiled:
-        """Whose receipts, in which job."""
+        """The client and the peer whose receipts they are, and the job."""
         return self.client, self.job, self.peer
 
 

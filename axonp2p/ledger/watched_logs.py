@@ -85,7 +85,7 @@ class WatchedLogs:
         """`kept` is what `encoded` gave. Raises `MalformedMessage` when it is not."""
         file = decode_as(kept, WatchedFile, WATCHED_LIMIT) if kept else WatchedFile()
         self.trusted: Callable[[PeerId], bool] = lambda tracker: False
-        """Whose log is watched whoever else there is."""
+        """Whether a tracker's log is watched whichever others there are."""
         self._logs = {open_head(one.head).tracker: one for one in file.logs}
         self._convicted: dict[PeerId, Conviction] = {}
         for evidence in file.evidence:
@@ -153,7 +153,7 @@ class WatchedLogs:
             self._keep(second.tracker, msgspec.structs.replace(kept, head=wanted.second))
 
     def told(self, evidence: ForkEvidence) -> None:
-        """Somebody shows evidence. What convicts nobody is passed over."""
+        """Somebody shows evidence. Evidence that convicts nobody is passed over."""
         try:
             why = why_forked(evidence)
             head = open_head(evidence.second)

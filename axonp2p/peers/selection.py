@@ -1,7 +1,7 @@
 """Which peers a job asks first: those that fit, near ones before far ones, and why the others were left out.
 
-Pure: facts in (what peers offer, how far they are), an order out. Two things are kept apart on purpose. What a peer
-offers is its own claim and costs nothing to check, so it is looked at before anything is measured; how far away it is,
+Pure: facts in (what peers offer, how far they are), an order out. Two things are kept apart on purpose. A peer's
+offer is its own claim and costs nothing to check, so it is looked at before anything is measured; how far away it is,
 only this machine can know, so it is measured before anything is acquired.
 """
 

@@ -57,7 +57,7 @@ class ReserveRequest(Signable, frozen=True):
     uuid: Uuid
     """Chosen by the client, so that a request that is sent again gives the same token."""
     peers: Annotated[list[PeerId], msgspec.Meta(min_length=1, max_length=MOST_PEERS)]
-    """Whom to reserve."""
+    """The peers to reserve."""
     kinds: Annotated[list[Kind], msgspec.Meta(min_length=1, max_length=8)]
     """For which kinds of work."""
     seconds: Annotated[int, msgspec.Meta(ge=1, le=LONGEST_S)]
@@ -75,7 +75,7 @@ class TokenGiven(Message, frozen=True):
 
 @dataclass(frozen=True)
 class TokenHolder:
-    """Who stands at the door with a token: a key that was proved, and the address that it calls from."""
+    """The caller that brings a token: a key that was proved, and the address that it calls from."""
 
     key: PeerId
     address: str

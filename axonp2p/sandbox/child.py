@@ -66,7 +66,7 @@ class Usage:
 
 
 class SandboxedWorker:
-    """One worker in its sandbox. Whoever started it calls `kill` in the end, ended or not.
+    """One worker in its sandbox. The code that started it calls `kill` in the end, ended or not.
 
     `started` is monotonic seconds, `pid` the sandbox's first process as seen from outside.
     """

@@ -105,8 +105,8 @@ def _package_folders() -> list[str]:
 def _other_packages(binds: list[tuple[str, str]]) -> list[str]:
     """Inside, below `binds`: the interpreter's own folders of packages, those of a virtual environment's parent.
 
-    The announced environment lies in /packages. What else is installed is not the job's business, and the .pth files
-    there would be run.
+    The announced environment lies in /packages. Other installed packages are not the job's business, and their .pth
+    files there would be run.
     """
     found = []
     for folder in map(Path, site.getsitepackages([sys.base_prefix])):

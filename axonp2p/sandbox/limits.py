@@ -14,7 +14,7 @@ from axonp2p.sandbox.messages import Start
 
 MIB = 1024 * 1024
 GPU_DATA_MB = 4096
-"""What CUDA may reserve beside a job's memory, in MiB. Only what is touched counts at the watch and in the group."""
+"""What CUDA may reserve beside a job's memory, in MiB. Only touched memory counts at the watch and in the group."""
 SCRATCH_MB = 256
 """The most that a job's /tmp may hold, in MiB: it lies in memory, so at most a quarter of the job's memory too."""
 
@@ -49,7 +49,7 @@ class Limits:
     log_bytes: int = MIB
     """How much of stdout and stderr is kept: half from the start, half from the end."""
     executes: bool = False
-    """Whether programs of /job may be executed. What the worker wrote itself never is."""
+    """Whether programs of /job may be executed. A file that the worker wrote itself never is."""
     priority: Priority = "idle"
     """Its place among the other programs of this machine."""
     gpu: GpuAccess | None = None

@@ -5,8 +5,8 @@ different. Here a row counts in the ten seconds in which it was signed, for good
 stays in the digest of its slot. A slot stands still seconds after it ended, so closed slots of two holders differ only
 when one of them has missed something.
 
-A digest is the XOR of the names of rows, a name eight bytes of a hash. Whoever signs many rows can find some whose XOR
-is nothing, or that of an honest row, and so hide rows from a comparison until its own have left the table, though not
+A digest is the XOR of the names of rows, a name eight bytes of a hash. A signer of many rows can find some whose XOR is
+nothing, or that of an honest row, and so hide rows from a comparison until its own have left the table, though not
 from pushes. (Scuttlebutt compares versions by writer instead: here there are as many writers as rows.)
 """
 
@@ -138,7 +138,7 @@ class Slots:
         return iter(()) if slot is None else iter(slot.rows.items())
 
     def peer_of(self, number: int, name: int) -> PeerId | None:
-        """Whose row that is."""
+        """The peer whose row that is."""
         slot = self._slots.get(number)
         return None if slot is None else slot.rows.get(name)
 

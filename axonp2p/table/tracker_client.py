@@ -102,7 +102,7 @@ class TrackersTold:
     rows: list[TrackerRow]
     """Those that it knows, itself too, each by its own signed word."""
     vouching: Signed[Vouching] | None
-    """Whom its operator vouches for; not opened yet."""
+    """The trackers that its operator vouches for; not opened yet."""
 
 
 async def known_trackers(caller: HttpCaller, *, now: float) -> TrackersTold:

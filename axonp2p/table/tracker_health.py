@@ -117,7 +117,7 @@ class TrackerHealth:
         return min(self._states[address].next_try, now + 2 * LONGEST_RETRY_S)
 
     def order(self, now: float, chance: random.Random) -> list[str]:
-        """Whom to ask first: healthy ones, those that are away and due, those that asked for patience, then the others.
+        """The order to ask in: healthy ones, those away and due, those that asked for patience, then the others.
 
         Among those the ones of the settings first, then those vouched for, then the learnt ones; equals stand in
         random order, so that no tracker gets everybody.
@@ -130,7 +130,7 @@ class TrackerHealth:
     def learn(self, address: str, now: float, tracker: str = "") -> bool:
         """Another tracker says that there is one at `address`, whose id is `tracker`. True when that is new.
 
-        What is no address, or stands for one that is known already, changes nothing. Of the learnt ones
+        A word that is no address, or stands for a known one, changes nothing. Of the learnt ones
         `tracker_standing` says how many there may be, and which gives way.
         """
         try:

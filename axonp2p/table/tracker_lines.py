@@ -42,8 +42,8 @@ class TrackerLines:
     def trusted(self) -> list[HttpCaller]:
         """The same without those that are only learnt: for all that is more than finding peers.
 
-        Whoever named no tracker in the settings has nobody else, and gets them all: peers and others then decide for
-        themselves what such a tracker's word is worth.
+        A user that named no tracker in the settings has nobody else, and gets them all: peers and others then decide
+        for themselves what such a tracker's word is worth.
         """
         lines = self.in_order()
         return [line for line in lines if not self.health.is_learnt(str(line.address))] or lines

@@ -68,7 +68,7 @@ def network_of(address: str) -> str:
 
 
 def place_for(newcomer: str, learnt: Sequence[LearntTracker], now: float, chance: random.Random) -> str | None:
-    """Whose place a tracker at the address `newcomer` takes among the learnt ones.
+    """The address of the learnt tracker whose place one at the address `newcomer` takes.
 
     Empty when there is room without anybody's going; None when there is none. Raises `SettingsError` when `newcomer`
     is no address.

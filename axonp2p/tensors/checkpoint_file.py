@@ -2,8 +2,8 @@
 
 The frozen parameters, to which all states of a job belong, are such a file too.
 
-Any program that reads safetensors can open it. What its name promises is checked over the bytes after the header, which
-hash to the state's name as the pieces do that it came in.
+Any program that reads safetensors can open it. The state's name is checked over the bytes after the header,
+which hash to it as the pieces do that it came in.
 """
 
 from __future__ import annotations

@@ -26,9 +26,9 @@ def encode(values: Tensor, coding: Coding, *, threshold: float | None = None) ->
 
     With a density below 1 only large values go out: those whose magnitude is at least `threshold`, or else about that
     share of them; but all of them do where that takes fewer bytes. Zeros alone take next to no bytes in any coding, nor
-    do those among mostly zeros in 32 bits: nothing is lost by it. What decodes is never farther from `values` than
-    zeros are, so that error feedback converges. In less than 32 bits, magnitudes beyond 2^100 are cut to that. Raises
-    `ValueError` when a value is not finite.
+    do those among mostly zeros in 32 bits: nothing is lost by it. The decoded values are never farther from `values`
+    than zeros are, so that error feedback converges. In less than 32 bits, magnitudes beyond 2^100 are cut to that.
+    Raises `ValueError` when a value is not finite.
     """
     values = values.detach()
     largest = largest_magnitude(values)

@@ -13,8 +13,8 @@ Members exchange this vector. Its sections, in this order, differ in what an exc
     wide integers    three values each, the mean, rounded
 
 Tied parameters stand in it once; buffers that are not in the state dict are left out, because the model's code makes
-them again. What the state dict makes up (`get_extra_state`) stands in it as buffers do, and must stay as it is. A
-complex number is two values.
+them again. A value that the state dict makes up (`get_extra_state`) stands in it as buffers do, and must stay as it is.
+A complex number is two values.
 
 The vector always lies in the processor's memory. A model on a card is copied from there, and to it, in one piece.
 """

@@ -1,7 +1,7 @@
 """Tensors of two processes that hold the same bytes share their memory: pages of one file lie under both.
 
-The tensors stay at their addresses, so whatever else refers to their memory still does. What one process writes to a
-tensor is not seen by the other: a write makes a copy of its page (`MAP_PRIVATE`). What somebody writes to the file is:
+The tensors stay at their addresses, so whatever else refers to their memory still does. A value that one process writes
+to a tensor is not seen by the other: a write makes a copy of its page (`MAP_PRIVATE`). One written to the file is seen:
 it is no wall between the two, and needs none where both run the same code. The file belongs in a tmpfs.
 """
 

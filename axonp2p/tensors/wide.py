@@ -3,7 +3,8 @@
 The first is the number rounded, the second what is missing, the third what is then still missing: 72 binary digits,
 where float64 has 53 and int64 has 64. Sums and means of such triples, one value at a time, are triples of the sums and
 means; so whoever exchanges float32 values exchanges these too, and even a median or a liar's rule is off by no more
-than a float32 would be. What is taken off (`less`) is taken off in the number's own kind, so nothing is rounded there.
+than a float32 would be. A value to be taken off (`less`) is taken off in the number's own kind, so nothing is rounded
+there.
 
 All triples of a vector stand side by side: first the rounded numbers of all, then all second values, then all third.
 float64 loses what is below 1e-45; where there is no room for a number at all (1e39, infinity) `holds` says so.

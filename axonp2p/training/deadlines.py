@@ -1,8 +1,8 @@
 """How long members are waited for: learnt from how long they took, generous where nothing is learnt yet. Pure.
 
-Machines that volunteers lend differ by orders of magnitude, so no fixed number of seconds is right for a round. What
-the members needed says what they may need: a usual time (the median), and how far they are from it (the median of the
-differences).
+Machines that volunteers lend differ by orders of magnitude, so no fixed number of seconds is right for a round. The
+time that the members needed says what they may need: a usual time (the median), and how far they are from it (the
+median of the differences).
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class Patience:
 
 
 def late_after(times: Collection[float]) -> float:
-    """Who needs longer than this is late, when `times` are what is usual."""
+    """A member that needs longer than this is late, when `times` are what is usual."""
     usual = statistics.median(times)
     spread = statistics.median(abs(time - usual) for time in times)
     return usual + max(LEAST_REST_S, SPREADS * spread, SHARE * usual)

@@ -79,8 +79,8 @@ def from_lightning(
 
     `module` makes it. Samples come from `data`, or from the train and val loaders of a LightningDataModule, each
     `shards`-th sample to a shard. A scheduler is followed as a function of the step's number; one that counts epochs
-    needs `epoch_steps`, the steps that are to be an epoch. What `self.log` says in `validation_step` are the metrics.
-    Raises `TypeError` unless there is one of `data` and `datamodule`.
+    needs `epoch_steps`, the steps that are to be an epoch. The values of `self.log` in `validation_step` are the
+    metrics. Raises `TypeError` unless there is one of `data` and `datamodule`.
     """
     if (data is None) == (datamodule is None):
         raise TypeError("from_lightning() needs data=... or datamodule=..., and not both")

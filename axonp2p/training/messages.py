@@ -30,8 +30,8 @@ Parameters without gradients are frozen: they are in no state. They are a file o
 Each member has them from the task's `model()`; who has others asks for the pieces of that file, as for a state.
 
 A round has one or more exchanges: after every `exchange_every` local steps the members exchange what they have moved
-since the last one, and take an outer step. Who is listed in `listeners` takes no part, but is sent the results: a
-member that joins late follows the others with them while it fetches the state that they began with.
+since the last one, and take an outer step. A member listed in `listeners` takes no part, but is sent the results:
+one that joins late follows the others with them while it fetches the state that they began with.
 """
 
 from __future__ import annotations
@@ -242,7 +242,7 @@ class RedoSegment(Message, tag=True, frozen=True):
     """
 
     of: Rank
-    """Whose steps; it is asked for `start` by its name, as for a state."""
+    """The member whose steps they are; it is asked for `start` by its name, as for a state."""
     round: Count
     attempt: Count
     start: Mark

@@ -1,8 +1,8 @@
 """Muon for the hidden matrices of a model, AdamW for all its other parameters: `axonp2p.muon` gives it to authors.
 
 Muon takes steps whose singular values are all about equal (Jordan et al. 2024). It learns more from each sample than
-AdamW, and so it does where local steps are exchanged in few bits (MuLoCo, arXiv 2505.23725). What looks up, and what
-answers, is no hidden matrix: tables of embeddings, also where they are tied to the answer, and output layers are
+AdamW, and so it does where local steps are exchanged in few bits (MuLoCo, arXiv 2505.23725). A matrix that looks up, or
+that answers, is no hidden one: tables of embeddings, also where they are tied to the answer, and output layers are
 AdamW's, as its authors have it.
 """
 

@@ -21,7 +21,7 @@ BytesWish = Literal["line", "sparing"]
 
 
 class ExchangeOptions(msgspec.Struct, frozen=True, kw_only=True):
-    """What is None is chosen from links and steps (`tuning.exchange_tuner`)."""
+    """An option that is None is chosen from links and steps (`tuning.exchange_tuner`)."""
 
     compression: PlainText = "auto"
     """How values travel: one of `COMPRESSIONS`."""

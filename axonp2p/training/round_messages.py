@@ -198,7 +198,7 @@ class SetMembers:
 
     members: list[int]
     joining: list[int] = field(default_factory=list)
-    """Who is in the job, but in no round yet."""
+    """The members that are in the job, but in no round yet."""
 
 
 @dataclass(frozen=True)
@@ -208,7 +208,7 @@ class GoesOn:
     rounds: int
     state: bytes
     holders: list[int]
-    """Who holds it."""
+    """The members that hold it."""
 
 
 @dataclass(frozen=True)
@@ -311,7 +311,7 @@ class CheckEnded:
     """And after how many they end."""
     judgement: Judgement
     convicted: list[int]
-    """Who lied: that member, or one that was asked."""
+    """The members that lied: that one, or one that was asked."""
     flops: int
     """Spent on it."""
     attempt: int = 0

@@ -1,4 +1,4 @@
-"""Whose clock is wrong? From how far others' clocks are off to what a doctor says (pure)."""
+"""The computer whose clock is wrong: from how far others' clocks are off to what a doctor says (pure)."""
 
 from __future__ import annotations
 

@@ -61,7 +61,7 @@ class Hello(Signable, frozen=True):
     nonce: Nonce
     """The challenge's."""
     listener: PeerId
-    """Whom the caller means to speak to."""
+    """The listener that the caller means to speak to."""
     certificate: Fingerprint
 
 

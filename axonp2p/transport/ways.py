@@ -74,8 +74,8 @@ def ways_to(where: Whereabouts, policy: DialPolicy | None, *, avoid: str = "", s
 
     `policy` says which addresses may be dialled; None: the owner of this machine chose them.
     `avoid` is a relay (as `Way` shows it) that has just failed: it comes last. `spread` turns the order of relays,
-    which is the same for all peers that name the same ones, so that not everybody comes through one. What is no
-    address, or may not be dialled, is left out.
+    which is the same for all peers that name the same ones, so that not everybody comes through one. One that is
+    no address, or may not be dialled, is left out.
     """
     relayed = [way for relay in sorted(where.relays) if (way := _through(relay, where, policy))]
     if relayed:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class ResultBounds:
-    """Of one value. Whoever packs it keeps to them too, so that nothing is sent that would be refused."""
+    """Of one value. The packer keeps to them too, so that nothing is sent that would be refused."""
 
     most_bytes: int = 64_000_000
     """Of its packed form."""

@@ -87,7 +87,7 @@ class SegmentRedone(Message, tag=True, frozen=True):
     """Where the steps led that were done again."""
 
     of: Rank
-    """Whose."""
+    """The member whose steps they are."""
     round: Count
     attempt: Count
     step: Count

@@ -1,7 +1,7 @@
 """Evidence of a conviction: what its peers signed, in a file that anybody can examine without any network. Pure.
 
 It holds the report in which a member committed to where its steps led, and what those said who did the steps again,
-each as it was said and signed; and of who speaks how it did steps of its own again, to the same end. Whoever reads it
+each as it was said and signed; and of each that speaks how it did steps of its own again, to the same end. A reader
 comes to the judgement by the same rule as the client did.
 """
 
@@ -62,7 +62,7 @@ class Examined:
     last: int
     judgement: Judgement
     proven: frozenset[PeerId]
-    """Who came to an end of its own again."""
+    """The peers that came to an end of their own again."""
     would_convict: bool
     """Whether the accused has lied if those who speak can be believed."""
     convicts: bool

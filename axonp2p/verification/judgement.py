@@ -29,7 +29,7 @@ OWN_GAP = 40.0
 """How many times nearer than one step makes a machine must come to an end of its own again. Different machines come a
 thousand times nearer (docs/trust.md); what a task keeps between its steps may do less than a step does."""
 MEMORY_FACTOR = 2.0
-"""What an optimiser remembers must be as large but for this: it keeps out memories that drown every gradient."""
+"""An optimiser's memories must be as large but for this: it keeps out memories that drown every gradient."""
 
 
 @dataclass(frozen=True)
@@ -89,8 +89,8 @@ class Judgement:
     against: tuple[int, ...] = ()
     """The members that were led elsewhere, and to the same place."""
     false_accusers: tuple[int, ...] = ()
-    """Who said of a claim that it is false, against at least two more that say it is true, and was led four times
-    further away than would still have supported it."""
+    """The members that said of a claim that it is false, against at least two more that say it is true, and were led
+    four times further away than would still have supported it."""
     alike: tuple[int, ...] = ()
     """The members that were led where the member said."""
     contradicted: tuple[int, ...] = ()

@@ -2,10 +2,10 @@
 
 Two who redo steps in fresh processes come to the same end, and may both be wrong: a task that keeps something between
 its steps leads its trainer elsewhere than it leads them. Then no redo of anybody's own steps leads where it had led.
-What is shown by these: that training and redoing are the same here, for those who speak.
+These show that training and redoing are the same here, for those who speak.
 
-What a task keeps may change some steps only, so one segment is not enough: each is asked about all that it still holds,
-`OWN_SEGMENTS` at most, and one that leads elsewhere is one too many.
+State that a task keeps may change some steps only, so one segment is not enough: each is asked about all that it still
+holds, `OWN_SEGMENTS` at most, and one that leads elsewhere is one too many.
 """
 
 from __future__ import annotations

@@ -19,7 +19,7 @@ HEADER_LIMIT = 64 * 1024
 PAYLOAD_LIMIT = 1024 * 1024
 FRAME_LIMIT = 4 + HEADER_LIMIT + PAYLOAD_LIMIT
 FRAME_COST = 256
-"""What a frame counts beside its bytes, in every window, queue and credit: one that waits costs its receiver so much
+"""The count of a frame beside its bytes, in every window, queue and credit: one that waits costs its receiver so much
 memory and work however short it is."""
 
 _LENGTH = struct.Struct(">I")

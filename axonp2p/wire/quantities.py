@@ -42,4 +42,4 @@ PlainMap = Annotated[
     dict[PlainText, PlainValue | PlainList | Annotated[dict[PlainText, PlainValue], msgspec.Meta(max_length=64)]],
     msgspec.Meta(max_length=64),
 ]
-"""What another room says, carried without being read here: bounded in depth and in number all the same."""
+"""A map of another room, carried without being read here: bounded in depth and in number all the same."""

@@ -68,7 +68,7 @@ def command(
         if detach:
             return handed_over(swarm.hand_over(folder, overrides=given), context)
         job = swarm.submit(folder, overrides=given, wait=wait)
-        # What shows it is loaded while the first questions are on their way.
+        # The code that shows it is loaded while the first questions are on their way.
         from client_cli.report.beside import PageWishes
         from client_cli.watching.following import follow
 

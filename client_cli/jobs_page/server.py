@@ -30,7 +30,7 @@ from client_cli.text.kind_text import Command
 LOOK_S = 1.0
 """Between two looks at all folders, while somebody looks at the list."""
 MOST_JOBS = 16
-"""Whose events are kept read at a time, beyond those that open tabs show."""
+"""The jobs whose events are kept read at a time, beyond those that open tabs show."""
 MOST_NAME = 255
 OPTION = "--port "
 

@@ -57,7 +57,7 @@ class FoundResult:
 
 @dataclass(frozen=True)
 class WaitingOpinion:
-    """What a peer found of an item counts only if other peers find the same."""
+    """A peer's result for an item, which counts only if other peers find the same."""
 
     item: int
     peer: str

@@ -1,6 +1,6 @@
 """A chart over rounds: axes, lines, bars and marks at any width, with letters that keep their size. Pure.
 
-What stands in percent of the width is placed by the browser. Lines are drawn in a box of 1000 x 1000 that is stretched
+A mark in percent of the width is placed by the browser. Lines are drawn in a box of 1000 x 1000 that is stretched
 to the plot, their width is not.
 """
 

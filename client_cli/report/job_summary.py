@@ -181,7 +181,7 @@ def _waiting(record: JobRecord, present: list[PeerStory], during: str, others: t
 
 
 def _peers_told(story: Story) -> tuple[JobBanner, ...]:
-    """Who is gone or stands still while the others go on: nothing has to be done, but one wants to know."""
+    """The peers that are gone or stand still while the others go on: nothing has to be done, but one wants to know."""
     this_life = story.lives[-1].began if story.lives else 0.0
     lost_now = {mark.peer for mark in story.marks if mark.kind == "lost" and mark.at >= this_life}
     lost = [peer for peer in story.peers.values() if peer.state == "lost" and peer.name in lost_now]

@@ -46,7 +46,7 @@ def credits_table(credits: Credits) -> str:
 def whole_key(text: str, names: Mapping[PeerId, str]) -> str:
     """The id that is meant: a whole one, or the beginning or the name of one of `names`. Raises `Ambiguous`.
 
-    What fits none of them is given back as it is.
+    A word that fits none of them is given back as it is.
     """
     begun = text.lower()
     found = [key for key, name in names.items() if begun and (key.startswith(begun) or name == text)]

@@ -164,7 +164,7 @@ def _after_any(shown: Shown, event: events.Event) -> Shown:
 
 
 def standing_still(shown: Shown) -> str:
-    """Who is paused and why, and whether the job waits for them; empty when nobody is."""
+    """The peers that are paused and why, and whether the job waits for them; empty when none is."""
     if not shown.paused:
         return ""
     reasons = "   ".join(f"{name} paused: {reason}" for name, reason in sorted(shown.paused.items()))

@@ -40,7 +40,7 @@ class Shown:
     runs: Mapping[str, int] = field(default_factory=dict)
     """Which unit each peer works on, where they work on different ones."""
     paused: Mapping[str, str] = field(default_factory=dict)
-    """Who stands still, and why."""
+    """The peers that stand still, and why."""
     waits: bool = False
     """Whether the job waits for them."""
     starting: tuple[str, ...] = ()
@@ -79,7 +79,7 @@ class KindLines:
 
 @dataclass(frozen=True)
 class KindWords:
-    """How a job stands, in words. What takes two numbers is given those that are done and all: rounds, copies."""
+    """How a job stands, in words. A form with two numbers is given those that are done and all: rounds, copies."""
 
     unit: str
     """"round": what is counted."""

@@ -69,7 +69,7 @@ def rate_text(samples_per_second: float) -> str:
 def packed(text: str, width: int, most: int) -> list[str]:
     """`text` in at most so many lines of that width: parts that stand apart by three blanks stay whole where they fit.
 
-    What is too much is cut off by whoever shows it: the last line is as long as it has to be.
+    A text that is too long is cut off by the code that shows it: the last line is as long as it has to be.
     """
     lines: list[str] = []
     for part in text.split(APART):

@@ -1,7 +1,7 @@
 """What each peer of a training did when: one lane a peer, made of spans. Pure.
 
 In a round a peer trains, exchanges and waits in turns; the spans show how long each took in all, one after the other.
-What a peer tells is how long it trained, and how long it could not train because of exchanges. The least of the
+A peer tells how long it trained, and how long it could not train because of exchanges. The least of the
 latter over the peers is what exchanges take by themselves; what another peer stood beyond that, it waited for slower
 ones. The rest of a round is waiting too: for the others' word, the next order, and the measuring of the new weights.
 """
@@ -18,7 +18,7 @@ from client_cli.train.story import TrainStory
 MOST_SPANS = 4000
 """In all lanes together; with more, neighbouring rounds are drawn as one."""
 LEAD = 1.1
-"""Who trains so much longer than the peer in the middle sets the pace."""
+"""A peer that trains so much longer than the one in the middle sets the pace."""
 
 
 def lanes(story: TrainStory, time: WorkTime, now: float) -> list[Lane]:
@@ -133,7 +133,7 @@ def _turns(story: TrainStory, time: WorkTime, now: float) -> Iterator[tuple[str,
     for event in story.turns:
         match event:
             case events.JobSubmitted():
-                # Whatever was under way ended with the life before.
+                # All work under way ended with the life before.
                 ended = max((life.ended for life in story.lives if life.began < event.at), default=event.at)
                 for name, _ in list(since):
                     yield from over(name, ended, *_LASTING)

@@ -36,7 +36,7 @@ def _data(event: JobFinished, told: Sequence[Event]) -> dict[str, Any]:
 
 
 def _no_failure(event: JobFinished, told: Sequence[Event], command: Command) -> None:
-    """Who has weights has what was wanted."""
+    """A client that has weights has what was wanted."""
 
 
 def _at_work(record: JobRecord, peers: int) -> str:

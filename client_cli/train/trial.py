@@ -1,6 +1,6 @@
 """A job's task, tried here in the sandbox in which a peer would run it: its first steps, as a peer takes them (a door).
 
-What is tried is `kinds.train.local.trial`, in a process of its own, so that this one never loads torch.
+The trial itself is `kinds.train.local.trial`, in a process of its own, so that this one never loads torch.
 
 Where no sandbox can be had it is a plain process, with its own folder for temporary files and no more.
 """

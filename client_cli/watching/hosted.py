@@ -149,7 +149,7 @@ def handed_over(job: Job, context: Context) -> int:
 
 
 def hosted_data(folder: JobFolder) -> dict[str, Any]:
-    """Who carries the job on, for text and JSON; empty for a job of this computer."""
+    """The host that carries the job on, for text and JSON; empty for a job of this computer."""
     mark = read_mark(folder)
     if mark is None:
         return {}

@@ -4,9 +4,10 @@ The row is kept with two trackers, of which one stands in the settings where any
 so that a swarm spreads over its trackers. They stay the same until one is away: then another takes its place at once.
 A tracker that comes back gets its part again little by little: at each turn one peer in eight changes one of its two.
 
-A tracker may ask for patience, never for haste; one that is only learnt cannot shorten anything and is not pinged. What
-others say of this peer (its address, whether it can be dialled, that a relay has it) changes the row and is announced
-at once, but only so often: a tracker that says something else each time would keep the peer busy with announces to all.
+A tracker may ask for patience, never for haste; one that is only learnt cannot shorten anything and is not pinged. The
+word of others on this peer (its address, whether it can be dialled, that a relay has it) changes the row and is
+announced at once, but only so often: a tracker that says something else each time would keep the peer busy with
+announces to all.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ LONGEST_WAIT_S = 3600.0
 _CHANGES = 1 / 8
 """How often a turn ends with another tracker in place of this one."""
 _TOGETHER = 0.1
-"""Whose turn comes within this part of the interval is announced to now, with the same row."""
+"""A tracker whose turn comes within this part of the interval is announced to now, with the same row."""
 
 
 @dataclass

@@ -29,7 +29,7 @@ _REFUSED_WAIT_S = 60.0
 
 @dataclass(frozen=True)
 class Hearers:
-    """Who is told what."""
+    """The listeners, and what each is told."""
 
     announced: Callable[[HttpCaller, Given], Awaitable[None]]
     """Of every yes, and whose it was."""

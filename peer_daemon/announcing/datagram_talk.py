@@ -5,7 +5,7 @@
     | silence ---> the same again, soon; after `GIVE_UP_AFTER_S` of it HTTPS is tried
     | a yes, a no: the end
 
-What does not carry this announce's nonce, or is a yes without the right MAC, is not heard at all: somebody who cannot
+A datagram without this announce's nonce, or a yes without the right MAC, is not heard at all: somebody who cannot
 read our datagrams cannot end the conversation.
 """
 

@@ -1,8 +1,8 @@
 """What this peer says of itself, and where it may be reached: at which IP addresses others see it (pure).
 
-What stands in the row is dialled by everybody who wants this peer, so no stranger decides it alone. A trusted tracker's
-word counts, and that of a learnt one when the address is one of this machine's own. Of other addresses two learnt
-trackers of different networks must say the same, and they count only while no trusted one says anything.
+The addresses in the row are dialled by everybody who wants this peer, so no stranger decides it alone. A trusted
+tracker's word counts, and that of a learnt one when the address is one of this machine's own. Of other addresses two
+learnt trackers of different networks must say the same, and they count only while no trusted one says anything.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ class OwnRow:
         self.dialable: bool | None = None
         """Whether others could dial it; None while nobody has tried."""
         self.relays: list[str] = []
-        """Who holds a connection of it: https://HOST:PORT#FINGERPRINT."""
+        """The relays that hold a connection of it: https://HOST:PORT#FINGERPRINT."""
         self.carries = False
         """Whether it is a relay for others."""
         self.listens_at(host)

@@ -189,7 +189,7 @@ class BlobSide:
         self._stirred.set()
 
     async def _watch_time(self) -> None:
-        """What is late is asked elsewhere."""
+        """A piece that is late is asked for elsewhere."""
         while not self._swarm.complete:
             self._stirred.clear()
             deadline = self._swarm.deadline()

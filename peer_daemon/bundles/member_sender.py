@@ -14,7 +14,7 @@ from axonp2p.errors import PeerMisbehaved, Unreachable
 from axonp2p.wire.codec import Message
 
 TELL_EVERY_S = 0.05
-"""What was got in between is told together."""
+"""The pieces got in between are told together."""
 MOST_WAITING = 8 * MOST_ASKED
 """Pieces that one member may wait for: more than any that keeps the rules asks for at once."""
 

@@ -44,7 +44,7 @@ def short_name(path: Path) -> Iterator[str]:
 def bound_socket(path: Path) -> socket.socket:
     """A listening socket at `path`, in the place of one that a dead daemon left. Raises `SettingsError`.
 
-    Whoever calls this holds the lock of the home, so nobody listens on the one that is there.
+    The caller holds the lock of the home, so nobody listens on the one that is there.
     """
     line = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     try:

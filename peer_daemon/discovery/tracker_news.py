@@ -20,7 +20,7 @@ from axonp2p.transport.http.http_caller import HttpCaller
 log = get_logger(__name__)
 
 AGAIN_AFTER_S = 86_400.0
-"""What a tracker tells is asked for again after so long, where nothing tells that it is different: lists of those that
+"""A tracker's news is asked for again after so long, where nothing tells that it is different: lists of those that
 an operator vouches for end after seven days."""
 
 
@@ -53,8 +53,8 @@ class TrackerNews:
         return news is None or lonely or news != told or abs(self._clock.now() - at) > AGAIN_AFTER_S
 
     async def hear(self, line: HttpCaller, news: bytes | None) -> bool:
-        """Ask this one; whether a tracker was learnt. What it does not answer it is not asked again before its next
-        announce."""
+        """Ask this one; whether a tracker was learnt. A question that it does not answer is not asked again before its
+        next announce."""
         health = self._lines.health
         learnt = False
         try:

@@ -48,7 +48,7 @@ class Proofs:
         self._tried_at, self._had = now, acknowledged
 
     def whom(self, trackers: Iterable[tuple[str, T]]) -> list[T]:
-        """Whom to ask, one after the other until one answers: first who was not looked at for longest."""
+        """The trackers to ask, one after the other until one answers: first the one not looked at for longest."""
         longest_ago = sorted(trackers, key=lambda one: self._logs[one[0]].at if one[0] in self._logs else 0.0)
         return [asked for _, asked in longest_ago[:MOST_ASKED]]
 

@@ -92,7 +92,7 @@ class Confirmed:
     entry: bytes
     """As it stands in the trackers' logs."""
     tracker: PeerId
-    """Whose log."""
+    """The tracker whose log it is."""
 
 
 def check_receipt(receipt: Receipt, lease: LentSlot, last: int) -> None:
@@ -149,7 +149,7 @@ class ReceiptsBook:
             raise Refused(f"this peer cannot keep the receipt: {error.cause}") from error
 
     def issuers(self) -> list[PeerId]:
-        """Who gave the reservations of receipts that are not settled. Raises `SettingsError` as all that follows."""
+        """The issuers of the reservations of receipts not settled. Raises `SettingsError` as all that follows."""
         with self._alone():
             rows = self._database.execute("SELECT DISTINCT issuer FROM receipts WHERE kept = 0 AND refused = ''")
             return [row["issuer"] for row in rows]
@@ -170,7 +170,7 @@ class ReceiptsBook:
     def heard(self, receipts: Iterable[Waiting], tracker: PeerId, refused: dict[int, str]) -> None:
         """A tracker answered: it says that it has `receipts`, but for those in `refused`, by index.
 
-        Neither settles anything: see `settle` and `give_up`. What cannot be written is handed in again.
+        Neither settles anything: see `settle` and `give_up`. A receipt that cannot be written is handed in again.
         """
         now = int(self._clock.now())
         with self._alone(), self._database:
@@ -190,7 +190,7 @@ class ReceiptsBook:
                 self.earnings.confirmed(job, flops)
 
     def give_up(self, trackers: frozenset[PeerId]) -> None:
-        """What every one of these has refused is not handed in any more."""
+        """A receipt that every one of these has refused is not handed in any more."""
         if not trackers:
             return
         marks = ", ".join("?" * len(trackers))

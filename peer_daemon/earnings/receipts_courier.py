@@ -30,7 +30,7 @@ AGAIN_S = 20.0
 PROVED_AFTER_S = 1.5
 """A tracker shows a head for a second: what it took just now is under the next one."""
 PROVED_WITHIN_S = 60.0
-"""Whoever took a receipt and does not prove it within this time is not waited for: another one gets it too."""
+"""A tracker that took a receipt and does not prove it within this time is not waited for: another one gets it too."""
 MOST_PAGES = 10
 """Of a hundred entries about this peer, newest first, that one tracker is asked for in one go."""
 

@@ -46,7 +46,7 @@ _MOST_READ = MOST_LOG_NEWS // 3
 
 
 class LogFollower:
-    """One session's. Who writes faster than is sent goes on: what is no longer kept by then is left out."""
+    """One session's. A worker that writes faster than is sent goes on: text no longer kept by then is left out."""
 
     def __init__(self, session: Session, upload: InTurn, worker: RunningWorker) -> None:
         self._session = session
@@ -113,7 +113,7 @@ class ClientSide:
     async def hear(self, session: Session, tell_worker: TellWorker, worker: RunningWorker) -> None:
         """Do what the client says until it ends the lease; `tell_worker` reaches into the sandbox of `worker`.
 
-        Who comes back counts its rosters anew, and members that were out of reach may be in reach again.
+        A client that comes back counts its rosters anew, and members that were out of reach may be in reach again.
         Raises `Unreachable`, `PeerMisbehaved` or `LimitReached`, which end the lease as well.
         """
         self._session, self._epoch = session, -1

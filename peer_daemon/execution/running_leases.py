@@ -28,10 +28,10 @@ class Standby(Protocol):
 
 
 class RunningLeases:
-    """The runners of one daemon. Who comes while all stand still stands still too."""
+    """The runners of one daemon. One that comes while all stand still stands still too."""
 
     def __init__(self, standby: Standby | None = None) -> None:
-        """What `standby` uses is theirs as well."""
+        """The use of `standby` is theirs as well."""
         self._standby = standby
         self._runners: dict[str, JobRunner] = {}
         self._idle: set[str] = set()

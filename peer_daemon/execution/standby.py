@@ -57,7 +57,7 @@ class _Standby:
     """Whether its sandbox is whole; until then its folders keep their names."""
 
     def move(self, job_folder: Path, blobs: Path) -> None:
-        """What it sees are these two folders from now on. Raises `OSError`."""
+        """It sees these two folders from now on. Raises `OSError`."""
         (self.folder / _JOB).rename(job_folder)
         (self.folder / _BLOBS).rename(blobs)
         self.folder.rmdir()

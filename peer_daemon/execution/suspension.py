@@ -81,7 +81,7 @@ class Suspension:
             self._beside = None
 
     def client_is_back(self) -> None:
-        """Who is there now has not heard of it."""
+        """The session that is there now has not heard of it."""
         self._told = ""
         if self._reason and self._worker is not None:
             self._tell()

@@ -1,7 +1,7 @@
 """When a span of time goes on, and how spans that a clock mixed up are told (pure).
 
-Nothing here trusts the clock to go forward evenly: a machine sleeps, its clock is set, it begins in 1970. What was
-not watched is a gap, never part of a span. Where two spans claim the same time, the one written later is right.
+Nothing here trusts the clock to go forward evenly: a machine sleeps, its clock is set, it begins in 1970. Time not
+watched is a gap, never part of a span. Where two spans claim the same time, the one written later is right.
 """
 
 from __future__ import annotations

@@ -14,7 +14,7 @@ from enum import StrEnum
 
 @dataclass(frozen=True)
 class Readings:
-    """One look at the machine. What is ours, daemon and workers, is never counted as somebody else's."""
+    """One look at the machine. Our own use, of daemon and workers, is never counted as somebody else's."""
 
     others_cpu: float = 0.0
     """Share of all cores, 0 to 1, that other programs used since the last look."""

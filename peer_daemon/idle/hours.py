@@ -92,7 +92,7 @@ def _minute(local: datetime) -> int:
 
 
 def _stretches(entry: str) -> list[Stretch]:
-    """What one entry means. What goes over midnight belongs to the day on which it starts."""
+    """The meaning of one entry. Hours that go over midnight belong to the day on which they start."""
     found = _ENTRY.fullmatch(entry.strip())
     if found is None or not entry.strip():
         raise _not_understood(entry)

@@ -99,7 +99,7 @@ class IdlePolicy:
         if self._stopped_by is None and reason.why not in _SETTLED and now - self._went_on_at < FLAP_S:
             self._quiet_s = min(LONGEST_QUIET_S, 2 * self._needed_quiet_s(now))
             self._flapped_at = now
-        # What lingers at the edge of a limit is not what people want to be told as the last reason.
+        # A reason that lingers at the edge of a limit is not what people want to be told as the last one.
         if self._stopped_by is None or self._stopped_by.why is not reason.why or not reason.lingers:
             self._stopped_by = reason
 

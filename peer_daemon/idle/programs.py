@@ -137,7 +137,7 @@ class OthersCpu:
         plain = user + system + irq + softirq
         look = _Look(now, every * self._tick, plain * self._tick, nice * self._tick, daemon_cpu_s, workers_cpu_s)
         if self._looks and look.workers < self._looks[-1].workers:
-            # A worker is gone, and its last seconds with it. What is niced is counted anew from here.
+            # A worker is gone, and its last seconds with it. Niced time is counted anew from here.
             self._looks = deque([self._looks[-1]._replace(workers=look.workers, niced=look.niced)])
         if self._looks:
             self._share = min(1.0, max(0.0, self._plain(look) + self._niced(look)))

@@ -1,6 +1,6 @@
 """One look at this machine: every sensor joined into `Readings`. A look takes well under a millisecond.
 
-What changes slowly (power, heat, disk, terminals) is looked at twice a second at most, and the list of programs, which
+Slow facts (power, heat, disk, terminals) are looked at twice a second at most, and the list of programs, which
 takes some milliseconds, only while other programs are busy or the owner named some to yield to.
 """
 
@@ -117,7 +117,7 @@ class Sensors:
             self._busiest = ()
 
     def _input_idle(self, news: DesktopNews) -> float | None:
-        """Somebody who types into a terminal is there. Who does not may still sit at a screen, if there is one."""
+        """Somebody who types into a terminal is there. Somebody who does not may still sit at a screen."""
         typed = self._typed_s
         if news.input_idle_s is not None:
             return news.input_idle_s if typed is None else min(typed, news.input_idle_s)

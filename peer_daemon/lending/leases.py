@@ -1,12 +1,12 @@
-"""Whom this peer lends a slot to, and until when (pure).
+"""The clients that this peer lends slots to, and until when (pure).
 
 A lease lives from its token until the first of: the client ends it, the client's session ends (and it does not come
 back within the grace that it asked for), the token expires, the owner takes the machine back, the daemon
 stops. Its slot is free again only when its worker is gone, however late that is. A daemon that was killed keeps the
 slots of its leases for their clients for a while when it is started again.
 
-Where all slots are lent, a lease under which nothing is done (`lease_progress`) gives way to a new one. Who held one
-for nothing waits for the next one, each time twice as long; who did not pay for work waits for an hour.
+Where all slots are lent, a lease under which nothing is done (`lease_progress`) gives way to a new one. A client that
+held one for nothing waits for the next one, each time twice as long; one that did not pay for work waits for an hour.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class LentSlot:
 
     reservation: str
     issuer: PeerId
-    """Who signed the token: a tracker, or this peer itself."""
+    """The signer of the token: a tracker, or this peer itself."""
     peer: PeerId
     client: PeerId
     job: str

@@ -78,7 +78,7 @@ def check_fits(
 class LendingLimits:
     """How much of it the volunteer wants to lend each job, in the same units; 0 cores or memory: half, shared.
 
-    What lies on the machine already and how fast its line is (Mbit/s; 0: not said) nobody can see but the volunteer.
+    Only the volunteer can see which data lie on the machine already and how fast its line is (Mbit/s; 0: not said).
     """
 
     cores: int
@@ -172,7 +172,7 @@ def _wheels_taken(platform: str, wheels: str) -> dict[str, Any]:
 def packages_worth_naming(installed: Iterable[Distribution]) -> dict[str, str]:
     """Name and version of what jobs may ask for: what nothing else needs, and what every job needs; most needed first.
 
-    The rest follows from these, and a row has room for few. What strangers read is what jobs are served by: tools with
+    The rest follows from these, and a row has room for few. Strangers read only what serves jobs: tools with
     which somebody works on Axon itself are nobody's business.
     """
     versions: dict[str, str] = {}

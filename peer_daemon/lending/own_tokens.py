@@ -1,7 +1,7 @@
 """Tokens that this peer signs for itself, for when no tracker lives: who may have one, and for how long (pure).
 
 A client proves nothing by asking but that it holds its key; the lease checks that key, its address and the slot again.
-What is given out is remembered only so that a question that is sent again gets the same answer.
+A token given out is remembered only so that a question that is sent again gets the same answer.
 """
 
 from __future__ import annotations
@@ -99,7 +99,7 @@ class OwnTokens:
     def _count(self, source: str, client: PeerId, now: float) -> None:
         """Raise `TooOften` for one who asks too often, and `Busy` when all together do.
 
-        What one asks in vain is not counted for all: only who signs a wish that could be granted comes this far.
+        Questions in vain are not counted for all: only a signer of a wish that could be granted comes this far.
         """
         minute, wait = int(now // 60), 60 - now % 60
         if minute != self._minute:

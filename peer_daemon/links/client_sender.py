@@ -22,7 +22,7 @@ from peer_daemon.links.in_turn import InTurn
 class ClientLine:
     """As much of a session as those need that speak to the client; another one when the client comes back.
 
-    What is said to a client that is away is lost: when it is back it asks anew. So nobody behind it ever waits for it.
+    Words to a client that is away are lost: when it is back it asks anew. So nobody behind it ever waits for it.
     """
 
     def __init__(self, session: Session) -> None:

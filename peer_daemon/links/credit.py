@@ -1,6 +1,6 @@
 """How much a worker may still say to one receiver (pure): what `sandbox.messages.MayTell` promises, kept count of.
 
-What a worker has said and its receiver's line has not taken yet lies in this daemon's memory. So it is lent a window,
+Words of a worker that its receiver's line has not taken yet lie in this daemon's memory. So it is lent a window,
 small at first. Whenever the line has taken everything while the worker had little credit left, the line is faster
 than the window allows: it is doubled.
 """

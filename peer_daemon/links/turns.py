@@ -1,4 +1,4 @@
-"""Whose turn it is on this machine's line, and how fast it may go (pure).
+"""The turns of the links on this machine's line, and how fast each may go (pure).
 
 All links share it by bytes, within the owner's limit. Only bulk waits here; words are few. Each lane has at most one
 frame waiting, and the next to go is that of the lane that was served least (start-time fair queueing: Goyal, Vin and

@@ -71,7 +71,7 @@ class OrdersBook:
     """
 
     def __init__(self, path: Path, clock: Clock) -> None:
-        """What stands in the file holds on; one that cannot be understood means paused, which harms nobody."""
+        """The order in the file holds on; one that cannot be understood means paused, which harms nobody."""
         self._path = path
         self._clock = clock
         self.not_kept = ""

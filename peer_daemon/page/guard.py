@@ -1,7 +1,7 @@
-"""Who may see the status page, and who may change something through it.
+"""Access to the status page: to see it, and to change something through it.
 
-Who calls from another site is refused as on every page of ours (`transport.own_page`). Other accounts of this computer
-may look; whoever wants to change something shows the token that lies in the owner's home.
+A call from another site is refused as on every page of ours (`transport.own_page`). Other accounts of this computer
+may look; one that wants to change something shows the token that lies in the owner's home.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """Whether this peer can be dialled, told by other peers where no tracker says it; and the same told to others.
 
-Who is asked calls nobody but the asker, at the IP address that the question came from: so nobody can be made to knock
-at somebody else's door. What came through a relay is not called back, as its address is only the relay's word.
+A peer that is asked calls nobody but the asker, at the IP address that the question came from: so nobody can be made
+to knock at somebody else's door. A question that came through a relay is not called back, as its address is only the
+relay's word.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """One wheel is unpacked in a sandbox of its own, which sees that wheel and nothing else, and writes nothing.
 
-A wheel is a stranger's zip file: it is parsed behind the wall only. What comes out of the sandbox are names and bytes,
+A wheel is a stranger's zip file: it is parsed behind the wall only. Only names and bytes come out of the sandbox,
 which are checked (`wheels.arrival`) and written here. A hostile wheel can at most spoil what comes of itself.
 """
 

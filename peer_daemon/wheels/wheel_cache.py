@@ -146,7 +146,7 @@ def open_wheels(home: Path, settings: PeerSettings) -> WheelCache:
 
 
 def _found(folder: Path) -> list[tuple[str, int]]:
-    """What is there whole, the one used least recently first; the rest is removed."""
+    """The wheels that are there whole, the one used least recently first; the rest is removed."""
     found = []
     for entry in folder.iterdir() if folder.is_dir() else ():
         try:

@@ -1,4 +1,4 @@
-"""The UDP port of a tracker: announces in, short answers out. What to say is `datagram_desk`'s."""
+"""The UDP port of a tracker: announces in, short answers out. The answers are `datagram_desk`'s."""
 
 from __future__ import annotations
 

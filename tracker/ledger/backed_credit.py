@@ -1,10 +1,11 @@
-"""What of a peer's credit stands: it came from clients that had as much themselves (pure).
+"""The part of a peer's credit that stands: it came from clients that had as much themselves (pure).
 
-A key costs nothing, so a receipt by itself is worth nothing: two keys sign each other any. What a client gives counts
-up to what it earned itself by this same rule, and without limit when the operator vouches for it. So credit enters the
-books with those whom the operator named, and is handed on from them; keys that deal only with each other hand round
-nothing, and no ring of keys has more in all than was brought into it. What a client gave and could not cover waits, and
-counts once the client has earned it: a newcomer's peers lose nothing by having worked for it early.
+A key costs nothing, so a receipt by itself is worth nothing: two keys sign each other any. Credit that a client gives
+counts up to what it earned itself by this same rule, and without limit when the operator vouches for it. So credit
+enters the books with those whom the operator named, and is handed on from them; keys that deal only with each other
+hand round nothing, and no ring of keys has more in all than was brought into it. Credit that a client gave and could
+not cover waits, and counts once the client has earned it: a newcomer's peers lose nothing by having worked for it
+early.
 
 The order in which receipts come decides who waits where a client gave more than it had; the sums never do.
 """
@@ -48,7 +49,7 @@ class BackedCredit:
         self._settle()
 
     def take_back(self, client: PeerId, peer: PeerId, flops: int) -> None:
-        """They count no more: first what waits, then what counted. What the peer handed on already stays."""
+        """They count no more: first those that wait, then those that counted. Credit handed on already stays."""
         waiting = self._waiting.get(client, {})
         if peer in waiting:
             of_waiting = min(flops, waiting[peer])

@@ -2,8 +2,8 @@
 
 A made-up receipt costs its maker two signatures. Its check costs a tracker as much, and where somebody has thousands
 checked, everybody else waits. So a claim is read first: a receipt of a machine that nobody announced here, on a
-reservation that no known tracker gave, would be refused whoever signed it, and is refused unchecked. What is read so is
-believed of nobody: no more than its own refusal follows from it.
+reservation that no known tracker gave, would be refused whoever signed it, and is refused unchecked. A receipt read so
+is believed of nobody: no more than its own refusal follows from it.
 """
 
 from __future__ import annotations

@@ -53,7 +53,7 @@ class ListedMachine:
 
 @dataclass(frozen=True)
 class TrackerTrust:
-    """Whom this tracker believes that a reservation was given, and what it knows of others."""
+    """The trackers that this one believes when they say that a reservation was given, and what it knows of others."""
 
     own: PeerId = ""
     trusted: Callable[[PeerId], bool] = lambda tracker: False

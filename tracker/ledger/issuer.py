@@ -72,7 +72,7 @@ class Issuer:
         """
         request = open_signed(signed, ReserveRequest)
         check_request_time(request, now)
-        # What speaks against a new token does not matter to who has one already and asks again.
+        # A reason against a new token does not matter to a client that has one already and asks again.
         offers = {peer: self._index.offer_of(peer, now) for peer in request.peers}
         try:
             check_peers(request, offers.get)

@@ -37,7 +37,7 @@ class KnownReservation:
 
     @property
     def promise(self) -> PromisedPeers:
-        """Whom it is about."""
+        """The client and the peers that it is about."""
         return PromisedPeers(self.token.client, frozenset(self.token.peers))
 
     def is_about(self, client: PeerId, peer: PeerId) -> bool:

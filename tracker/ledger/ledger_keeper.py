@@ -2,7 +2,7 @@
 
 The sums in memory are a fold over what is stored, kept in step. A receipt names a reservation. Its token is one that
 this tracker gave, one that came with an earlier receipt, or one that comes with this one; a token from elsewhere is
-stored with the first receipt that it is good for, never alone. What is taken, and what of it stands, `intake` says.
+stored with the first receipt that it is good for, never alone. `intake` says which are taken, and which stand.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ log = get_logger(__name__)
 
 _REASON_LENGTH = 300
 MOST_VOICES = 54
-"""What a conviction costs to check, in receipts: so many voices its evidence may have, each read as well."""
+"""The cost of a check of a conviction, in receipts: so many voices its evidence may have, each read as well."""
 COMPARED_AT_START = 20_000
 """Entries whose rows in the index are held to them before anything is summed: a second. Others while it runs."""
 

@@ -1,6 +1,6 @@
 """What a client may owe before this tracker reserves no more peers for it (pure).
 
-What a reservation may cost is not known before its work is done: at most what its peers can compute in its time. So a
+The cost of a reservation is not known before its work is done: at most what its peers can compute in its time. So a
 client is refused when it could end up owing more than it may, by what it owes, what was promised to it and is not over,
 and what it asks for; and is told all the numbers.
 """
@@ -105,7 +105,7 @@ class Owing:
     ) -> None:
         """Raise `Refused` when the work `asked` for, beside what is `promised`, could make its client owe too much.
 
-        What the `balance` has as earned must stand: see `BackedCredit`.
+        The earned credit of `balance` must stand: see `BackedCredit`.
         """
         if self.is_open or balance.key in self.vouched:
             return

@@ -3,7 +3,7 @@
 The client's word alone is worth nothing here. Every signature in the evidence is checked and the judgement made anew by
 the rule that the client used; and each peer that speaks in it must have been reserved for this client, by this tracker
 or by one that it trusts, as tokens show.
-What is stored is one entry of the log for each client, job and peer, and beside it the evidence, named by its hash.
+The store has one entry of the log for each client, job and peer, and beside it the evidence, named by its hash.
 """
 
 from __future__ import annotations

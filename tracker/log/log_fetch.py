@@ -36,7 +36,7 @@ log = get_logger(__name__)
 
 
 class LogFetch:
-    """What is fetched goes through the ledger keeper, which checks all of it."""
+    """Fetched entries go through the ledger keeper, which checks all of them."""
 
     def __init__(self, database: Database, ledger: LedgerKeeper) -> None:
         self._database = database

@@ -89,7 +89,7 @@ class LogKeeper:
         self._database.before_told = self._note_or_tell
 
     async def head(self) -> Signed[TreeHead]:
-        """The log as it is now, or was a second ago. What it says is on the disk, and so is the head itself."""
+        """The log as it is now, or was a second ago. Its entries are on the disk, and so is the head itself."""
         now = self._clock.monotonic()
         if self._head is None or not 0 <= now - self._head[0] < HEAD_LASTS_S:
             time = int(self._clock.now())
@@ -182,7 +182,7 @@ class LogKeeper:
         try:
             self._note(database)
         except (OSError, sqlite3.Error, LogDamaged) as error:
-            # What was stored is stored, and has to be told; but no head is shown before this file has it.
+            # A stored entry is stored, and has to be told; but no head is shown before this file has it.
             log.error("the last head was not written down", file=FILE, reason=str(error))
 
     def _sign(self, database: sqlite_utils.Database, time: int) -> Signed[TreeHead]:

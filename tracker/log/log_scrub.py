@@ -1,8 +1,8 @@
 """Looks for damage while the tracker runs: every entry beside its hash and its row in the index, a page at a time.
 
 A row that is wrong is made anew from its entry. A damaged entry is asked of other trackers by its hash, so what they
-give is that very entry or nothing. What nobody can give back is told: in the log, and by `/v1/health`, which `axon
-doctor` reads. Compare the scrubbing of ZFS.
+give is that very entry or nothing. An entry that nobody can give back is told: in the log, and by `/v1/health`, which
+`axon doctor` reads. Compare the scrubbing of ZFS.
 """
 
 from __future__ import annotations

@@ -41,7 +41,7 @@ class LogWatcher:
         self, home: Path, database: Database, ledger: LedgerKeeper, others: Callable[[], Iterable[OtherTracker]],
         trusted: Callable[[PeerId], bool] = lambda tracker: False,
     ) -> None:  # fmt: skip
-        """What a tracker that is not `trusted` is the first to show counts against its budget: see `LedgerKeeper`.
+        """An entry that a tracker not `trusted` is the first to show counts against its budget: see `LedgerKeeper`.
 
         Blocks. Raises `MalformedMessage` when what was seen before cannot be read.
         """
@@ -86,7 +86,7 @@ class LogWatcher:
             if one.unproved:
                 log.warning("log not proved", tracker=other.caller.called, reason=one.unproved)
             seen = before.get(other.tracker)
-            # What came since the last look is on its way here by itself.
+            # Entries since the last look are on their way here by themselves.
             if one.head and seen and seen.head and seen.head.log == one.head.log:
                 following.append(self._follow(other, seen.head))
         await asyncio.gather(*following)

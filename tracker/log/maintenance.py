@@ -174,7 +174,7 @@ def _check(database: sqlite_utils.Database, path: Path, tracker: PeerId) -> LogC
 
 
 def _compare_last(database: sqlite_utils.Database, last: TreeHead | None, log: str) -> Iterator[Problem]:
-    """What was acknowledged last must be there."""
+    """The entries acknowledged last must be there."""
     try:
         if last is not None and is_lacking(database, last, log):
             size = log_size(database)
@@ -203,7 +203,7 @@ async def _ask(address: PinnedAddress) -> tuple[str, HeadsTold] | None:
 def _compare(
     database: sqlite_utils.Database, told: HeadsTold, tracker: PeerId, log: str, called: str
 ) -> Iterator[Problem]:
-    """What another tracker saw of this log must be its beginning."""
+    """The entries that another tracker saw of this log must be its beginning."""
     for signed in told.seen:
         if signed.signer != tracker:
             continue

@@ -31,7 +31,7 @@ FRESH_S = 1.0
 
 
 class Collects(Protocol):
-    """What is shown comes from it: `recorder`."""
+    """The values shown come from it: `recorder`."""
 
     async def overview(self) -> Overview:
         """As it is now. Raises `Busy` while the tracker starts."""

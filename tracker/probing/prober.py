@@ -1,7 +1,7 @@
 """Calls peers, to know better than those who speak of them: at reports, and at the first sight of a row.
 
-A call is answered only by who holds the certificate of the row. What to call and whom to believe is decided in
-`reports.py` and `probe_policy.py`.
+Only a peer that holds the certificate of the row answers a call. The choice of calls and of believed accusers is made
+in `reports.py` and `probe_policy.py`.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""Who is believed that a peer does not answer (pure).
+"""The accusers that are believed when they say that a peer does not answer (pure).
 
 Keys cost nothing, so weight belongs to a key and to the address that it calls from, and the smaller of the two counts.
 Everyone begins with half of the weight that one can have. A peer is probed when its accusers' weights come to
-`ENOUGH` together: one whom we know nothing against is enough, one that was wrong a few times needs others beside it.
-The probe judges the accusers: who was right gains, who was wrong loses half; with time all return to the middle.
+`ENOUGH` together: one that we know nothing against is enough, one that was wrong a few times needs others beside it.
+The probe judges the accusers: one in the right gains, one in the wrong loses half; with time all return to the middle.
 """
 
 from __future__ import annotations

@@ -28,7 +28,7 @@ class Remembered(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class RememberedTrackers:
-    """The file. What cannot be read or written is told in the log: the trackers of the settings are still there."""
+    """The file. A failed read or write is told in the log: the trackers of the settings are still there."""
 
     def __init__(self, path: Path) -> None:
         self._path = path

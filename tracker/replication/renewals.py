@@ -6,8 +6,9 @@ A whole number is told by how much it grew, and a field that is itself a map, as
 changed in it: {-1 - place: {place in it: value}}.
 
 The receiver puts the changed fields into the row that it has and gets the very bytes that the peer signed, or it
-notices at the signature that it did not. A whole row has 400 bytes or more, a renewal about 90. Who should have the row
-from its peer is only reminded of it: such a renewal is the first two parts alone, of the row itself.
+notices at the signature that it did not. A whole row has 400 bytes or more, a renewal about 90. A tracker that
+should have the row from its peer is only reminded of it: such a renewal is the first two parts alone, of the row
+itself.
 """
 
 from __future__ import annotations

@@ -60,8 +60,8 @@ class Replica:
         self.index = index
         self.slots = slots
         self._news: dict[PeerId, News] = {}
-        # What was seen of another tracker's slot once all of it was fetched: its digest may differ from ours for good,
-        # by rows that were replaced before we heard of them.
+        # The digest seen of another tracker's slot once all of it was fetched: its digest may differ from ours for
+        # good, by rows that were replaced before we heard of them.
         self._fetched: defaultdict[PeerId, dict[int, int]] = defaultdict(dict)
 
     # --- what is new here
@@ -120,7 +120,7 @@ class Replica:
             self._fetched[other][number] = digest
 
     def keep_only(self, others: Collection[PeerId]) -> None:
-        """Whatever is kept of any other tracker is dropped: a stranger is a new one as often as it likes."""
+        """All memory of any other tracker is dropped: a stranger is a new one as often as it likes."""
         for other in [other for other in self._fetched if other not in others]:
             del self._fetched[other]
 

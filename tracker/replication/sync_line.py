@@ -75,7 +75,7 @@ class Introduction:
     others: list[TrackerRow]
     """Those that it knows."""
     vouching: Signed[Vouching] | None
-    """Whom its operator vouches for; not opened yet."""
+    """The trackers that its operator vouches for; not opened yet."""
 
 
 class SyncLine:

@@ -2,7 +2,7 @@
 
 The database keeps heads too, but a database that loses its end (a damaged WAL, a disk that lies about fsync) loses them
 with it, and then looks whole. Two slots are written in turn, in place: one write and one sync for each commit that adds
-entries, and a write that was cut off leaves the other slot. What a slot holds is signed, so half of one is no head.
+entries, and a write that was cut off leaves the other slot. The content of a slot is signed, so half of one is no head.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class LastHead:
         self._next = 0
 
     def read(self) -> TreeHead | None:
-        """The last one that is whole; None when there is none. What cannot be read is told in the log."""
+        """The last one that is whole; None when there is none. A slot that cannot be read is told in the log."""
         try:
             content = self._path.read_bytes()[: 2 * _SLOT]
         except FileNotFoundError:
@@ -68,7 +68,7 @@ class LastHead:
         self._next = 1 - self._next
 
     def put_aside(self) -> None:
-        """What it says holds no more: the log goes on under a new name."""
+        """Its word holds no more: the log goes on under a new name."""
         self._path.unlink(missing_ok=True)
 
     def _in_slot(self, slot: bytes) -> TreeHead | None:

@@ -1,8 +1,8 @@
 """Is the log in a database what was signed? Every entry, every hash, every row of the index, each named by its number.
 
 Nothing is believed but the signatures: what is stored of an entry is computed again from its bytes, these from both
-signatures, and the whole from the heads that this tracker signed. Whoever changes an entry has to change its hash, the
-hashes above it, and then stands before a head that needs the tracker's key.
+signatures, and the whole from the heads that this tracker signed. Somebody who changes an entry has to change its
+hash, the hashes above it, and then needs the tracker's key to sign the head.
 """
 
 from __future__ import annotations

@@ -39,7 +39,8 @@ TABLES = (
     "CREATE TABLE IF NOT EXISTS receipts (entry INTEGER PRIMARY KEY, place INTEGER NOT NULL,"
     " client INTEGER NOT NULL, peer INTEGER NOT NULL, job INTEGER NOT NULL, flops INTEGER NOT NULL,"
     " counts INTEGER NOT NULL, stands INTEGER NOT NULL DEFAULT 0)",
-    # What of each peer's work in a reservation stands already: so much less is left of what its machine can have done.
+    # The part of each peer's work in a reservation that stands already: so much less is left of what its machine can
+    # have done.
     "CREATE TABLE IF NOT EXISTS worked (reservation TEXT, peer TEXT, flops INTEGER NOT NULL,"
     " PRIMARY KEY (reservation, peer)) WITHOUT ROWID",
     *(

@@ -187,7 +187,7 @@ def check_reservations(peers: int, of_source: Holding, of_key: Holding) -> None:
 
 @dataclass(frozen=True)
 class PromisedPeers:
-    """Whom a reservation is about."""
+    """The client and the peers that a reservation is about."""
 
     client: PeerId
     peers: frozenset[PeerId]

@@ -123,8 +123,8 @@ class TableStore:
         """Store a row that `open_announced` believed. It is durable once what is returned is done; None: it is already.
 
         `source` is whence it came (`rate_limit.source_of`). Raises `StaleRow`, `MalformedMessage` when its capability
-        cannot be read, `Busy`, and `TooOften` when too many peers were announced from there. Who waits must not cancel
-        what is returned: others may wait for it too.
+        cannot be read, `Busy`, and `TooOften` when too many peers were announced from there. A caller that waits must
+        not cancel what is returned: others may wait for it too.
         """
         if len(self._waiting) >= MOST_WAITING:
             raise Busy("too much waits to be stored", fix="ask again in a few seconds")
@@ -186,7 +186,7 @@ class TableStore:
         self._sources.forget(forgotten)
         self._of_learnt.forget(forgotten)
         places = [[place] for place in forgotten]
-        # What is written to these places from now on waits behind this. Should it fail, `load` drops them.
+        # A row written to these places from now on waits behind this. Should it fail, `load` drops them.
         await self._database.write(
             lambda database: database.conn.executemany("DELETE FROM rows WHERE place = ?", places)
         )

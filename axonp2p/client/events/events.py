@@ -97,7 +97,7 @@ class PeersFound(Event, frozen=True):
     """The table answered."""
 
     sources: list[str]
-    """Who did: `tracker HOST:PORT`, `dht`."""
+    """The sources that did: `tracker HOST:PORT`, `dht`."""
     alive: Count
     """Peers that the one among them knows that knows most."""
     fitting: Count

@@ -73,7 +73,7 @@ class HostedMark(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def read_mark(folder: JobFolder) -> HostedMark | None:
-    """Who hosts it; None for a job of this computer. Raises `SettingsError`."""
+    """The mark of its host; None for a job of this computer. Raises `SettingsError`."""
     path = folder.path / FILE_NAME
     try:
         return decode_json(path.read_bytes(), HostedMark)

@@ -26,7 +26,7 @@ log = get_logger(__name__)
 class OutputsCopy:
     """One job's, at one host. With `most_bytes` the folder takes no more than that.
 
-    What came of a folder before a cut is gone on with, at the host that it came from.
+    A copy of a folder that was cut goes on, at the host that it came from.
     """
 
     def __init__(self, folder: JobFolder, line: HostLine, most_bytes: int | None) -> None:

@@ -129,7 +129,7 @@ class Hiring:
         self.distances: dict[PeerId, Distance] = {}
         """Of all candidates that were measured."""
         self.hired: list[Lease] = []
-        """In the order of their ranks. Whoever calls `hire` ends them, also when it raises."""
+        """In the order of their ranks. The caller of `hire` ends them, also when it raises."""
 
     async def hire(self) -> None:
         """Fill `hired`. Raises `NobodyFits`, `ClockWrong`, `TrackerUnreachable`, or a tracker's refusal of the need."""

@@ -292,7 +292,7 @@ class Lease:
                 self._refusal = Unreachable(f"the peer ended the lease: {reason or 'no reason given'}")
                 raise self._refusal
             case Refusal():
-                # What was asked is refused. If that is also the end of the lease, the session's end says so next.
+                # The request is refused. If that is also the end of the lease, the session's end says so next.
                 self._refused(error_of(message, f"peer {self.name}"))
             case _ if isinstance(message, BlobWord):
                 self.blobs.heard(message)

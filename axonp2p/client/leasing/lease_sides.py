@@ -11,7 +11,7 @@ from axonp2p.wire.envelope import Signed
 
 
 class LeaseListener(Protocol):
-    """Who is told what a leased peer says."""
+    """The listener that is told what a leased peer says."""
 
     async def worker_said(self, rank: int, payload: memoryview, signature: bytes) -> None:
         """The worker's words, some with its daemon's signature; awaited before more is read, which slows down a peer

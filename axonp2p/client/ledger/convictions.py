@@ -1,7 +1,8 @@
 """Convictions on their way to a tracker, in the background: with their evidence, and the client's word on them.
 
-What no tracker has yet stands in the client's book of trust, so it outlives the job, and the program: every job of this
-client begins and ends with a look at what is left there. Trackers pass on to each other what one of them takes.
+A conviction that no tracker has yet stands in the client's book of trust, so it outlives the job, and the program:
+every job of this client begins and ends with a look at what is left there. Trackers pass on to each other what one of
+them takes.
 """
 
 from __future__ import annotations

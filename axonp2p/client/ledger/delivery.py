@@ -11,7 +11,7 @@ from axonp2p.logs import get_logger
 from axonp2p.supervision import cancel_and_wait, keep_up, one_look
 
 GATHER_S = 0.5
-"""What belongs together comes within moments of each other; so long is waited to hand it in together."""
+"""Receipts that belong together come within moments of each other; so long is waited to hand them in together."""
 LAST_GATHER_S = 0.05
 """The same, at the end of a job."""
 LONGEST_PAUSE_S = 30.0

@@ -17,7 +17,7 @@ class _State(enum.Enum):
     FLOWING = enum.auto()
     """Each receipt is asked for as it is written."""
     PAUSED = enum.auto()
-    """One was refused. What else was on its way is refused as well, which says nothing new."""
+    """One was refused. Others on their way are refused as well, which says nothing new."""
     PROBING = enum.auto()
     """The oldest was asked for alone."""
 

@@ -78,7 +78,7 @@ class LeasedCrew:
         self._members: list[int] = []
         """Of the last roster that the driver set."""
         self._arriving: dict[int, Lease] = {}
-        """Who is on every roster to be passed the bundle, and not yet in the job."""
+        """The peers that are on every roster to be passed the bundle, and not yet in the job."""
         self._listener: WorkListener | None = None
         self._tasks: set[asyncio.Task[None]] = set()
         self._dismissed: set[int] = set()
@@ -162,7 +162,7 @@ class LeasedCrew:
         return self.leases[rank].limit
 
     async def set_members(self, ranks: Sequence[int]) -> None:
-        """`training.crew.Crew`. Who does not answer is noticed as gone, not here."""
+        """`training.crew.Crew`. A peer that does not answer is noticed as gone, not here."""
         # A peer that was lost may be on its way back under another rank: nobody stands on a roster twice.
         back = {lease.row.peer for lease in self._arriving.values()}
         ranks = [rank for rank in ranks if self.leases[rank].row.peer not in back]
@@ -300,7 +300,7 @@ class LeasedCrew:
             log.warning("logs are missing", peers=[self.leases[rank].name for rank in missing])
 
     async def release_all(self) -> None:
-        """End every lease. What was still to be done in the background is given a short while."""
+        """End every lease. Tasks in the background are given a short while."""
         if self._tasks:
             await asyncio.wait(self._tasks, timeout=LOG_S)
         for task in self._tasks:

@@ -46,7 +46,7 @@ class Driver(Protocol):
     def open(self, book: ReceiptBook) -> None:
         """Make whole what is kept, whatever ended the last life of the job, before peers are looked for.
 
-        What was accepted and not paid gets its receipts in `book` now. Blocks, in a thread of its own.
+        Work that was accepted and not paid gets its receipts in `book` now. Blocks, in a thread of its own.
         """
 
     async def run(self, settlement: JobSettlement) -> Event | None:

@@ -240,7 +240,7 @@ class JobLife:
 
 @contextlib.asynccontextmanager
 async def _ended(leases: dict[int, Lease]) -> AsyncIterator[None]:
-    """Whatever happens, no lease outlives this."""
+    """In every case, no lease outlives this."""
     try:
         yield
     finally:

@@ -1,7 +1,7 @@
 """What each peer of a job is sent: the bundle, and with it the packages that the job brings along for its platform.
 
 Peers of one platform pass the same pieces on to each other, so a job has as many bundles as its peers have platforms:
-one, as a rule. What was resolved stands in wheels.json, so every life of a job brings the same.
+one, as a rule. The resolved packages stand in wheels.json, so every life of a job brings the same.
 
 A host runs no pip for a stranger, since what a job names could lead anywhere in the host's network. So the wheels of
 a job that is handed over travel to its host in the bundle, with the plan beside them, and lie there as in a store.

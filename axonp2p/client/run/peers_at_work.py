@@ -104,7 +104,7 @@ class PeersAtWork(Generic[Word]):
     async def next(self, deadlines: Iterable[float | None]) -> Fact[Word] | None:
         """The next fact about a peer that is there; None: there is none until the first deadline, or `wake` was called.
 
-        What owners say is told and kept before it is returned. Raises what `wake` was given.
+        An owner's word is told and kept before it is returned. Raises what `wake` was given.
         """
         moments = [moment for moment in deadlines if moment is not None]
         if not self.begun:

@@ -128,7 +128,7 @@ class Replacements:
         await self._crew.let_in(rank)
 
     def _known(self) -> frozenset[PeerId]:
-        """Who is not asked: who is here, was lost too often, or too often did not take the bundle."""
+        """The peers that are not asked: those here, lost too often, or that too often did not take the bundle."""
         present = self._crew.present
         times = Counter(lease.row.peer for rank, lease in self._crew.leases.items() if rank not in present)
         lost = {peer for peer, count in times.items() if count >= MOST_LOSSES}

@@ -56,7 +56,7 @@ class Sending:
         self._shows_progress = shows_progress
         self._seeding = Seeding(self._blob.count)
         self._named: set[tuple[int, int]] = set()
-        """Who has told of whom that it sent wrong bytes."""
+        """Pairs of members: the first has told of the second that it sent wrong bytes."""
         self._takers: dict[int, _Taker] = {}
         self._told_helped: set[int] = set()
         self._from_members_of_gone = 0

@@ -36,7 +36,7 @@ LET_GO_S = 5.0
 
 
 class Staffing:
-    """Fills `leases`, by rank. Whoever calls it ends those that are there, also when it raises."""
+    """Fills `leases`, by rank. Its caller ends those that are there, also when it raises."""
 
     def __init__(
         self,
@@ -162,7 +162,7 @@ class Staffing:
             self._rtt |= {peer: found.seconds or 0.0 for peer, found in hiring.distances.items()}
 
     def _tell(self, event: Event) -> None:
-        """What the table shows again and again while a job waits is told once."""
+        """News that the table shows again and again while a job waits is told once."""
         if isinstance(event, PeersFound):
             if event == self._found:
                 return

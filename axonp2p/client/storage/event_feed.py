@@ -138,8 +138,8 @@ class EventFeed:
         return self._over.wait(timeout)
 
     def _raise_error(self) -> None:
-        # A new one for every reader: one exception object raised in several threads would mix their tracebacks. What
-        # led to it in the loop's thread says nothing to whoever reads it.
+        # A new one for every reader: one exception object raised in several threads would mix their tracebacks. The
+        # traceback of the loop's thread says nothing to a reader.
         error = self._error
         if isinstance(error, AxonError):
             raise type(error)(error.message, cause=error.cause, fix=error.fix) from None
@@ -170,7 +170,7 @@ class EventTail:
         self._offset = 0
 
     def fresh(self) -> Iterator[Event]:
-        """What came since the last call. A line that is not whole yet waits for the next one."""
+        """The events since the last call. A line that is not whole yet waits for the next one."""
         try:
             with self._file.open("rb") as file:
                 file.seek(self._offset)

@@ -53,7 +53,7 @@ def take(folder: Path) -> JobCommand | None:
 
 
 async def listen(folder: Path, heard: Callable[[JobCommand], None]) -> None:
-    """Hand on what is said, until cancelled. What was said to a program before this one is forgotten."""
+    """Hand on each command, until cancelled. A command to a program before this one is forgotten."""
     take(folder)
     while True:
         await asyncio.sleep(LOOK_S)

@@ -81,7 +81,7 @@ class TrustBook:
             return {known.peer: known for known in (_known(row) for row in rows)}
 
     def convicted(self) -> frozenset[PeerId]:
-        """Who is passed over."""
+        """The peers that are passed over."""
         return frozenset(peer for peer, known in self.all().items() if known.convicted_at is not None)
 
     def passed(self, peer: PeerId) -> None:

@@ -123,7 +123,7 @@ class MapDriver:
         try:
             return await self._end() if await self._work() else None
         except (AxonError, asyncio.CancelledError) as error:
-            # What was accepted is paid all the same, as far as the disk takes it.
+            # Work that was accepted is paid all the same, as far as the disk takes it.
             with contextlib.suppress(AxonError, OSError):
                 await self._close()
                 await settlement.settle_after(error)

@@ -40,7 +40,7 @@ class OpinionAwaited(Event, frozen=True):
     """Results of a peer do not count yet: another peer makes the same calls, and must find the same."""
 
     peer: PlainText
-    """Whose results they are."""
+    """The peer whose results they are."""
     calls: Annotated[int, msgspec.Meta(ge=0, le=MOST_CALLS)]
     """How many."""
     first: Count

@@ -3,7 +3,7 @@ database that nobody should open.
 
     length of 8 bytes, ResultsHead, then for each result in the order of the items: length of 8 bytes, ResultsRow
 
-The client checks each row before it enters a results.sqlite of its own. What is owed for the work stays with the host,
+The client checks each row before it enters a results.sqlite of its own. The debt for the work stays with the host,
 which has paid it, and opinions that wait are made again. Everything here blocks.
 """
 

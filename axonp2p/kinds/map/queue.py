@@ -340,7 +340,7 @@ class ChunkQueue:
         known = all(self._items.is_known(item) for item in held.items) and len(set(held.items)) == len(held.items)
         good = known and not any(self._items.is_done(item) or self._items.is_live(item) for item in held.items)
         good = good and not self._open.has_opinion(rank, held.items)
-        # What a merge was given may not count any more.
+        # Items that a merge was given may not count any more.
         good = good and not (self._tree and any(map(self._tree.merges, held.items)))
         chunk = LiveChunk(held.chunk, rank, tuple(held.items) if good else (), begun=now if held.begun else None)
         self._put(chunk)

@@ -27,7 +27,7 @@ class MapRecord(JobRecord, frozen=True, kw_only=True):
     items: Count = 0
     """How many there are; of a program's calls: so far."""
     results: Count = 0
-    """How many of them have their result. What results.sqlite says may be a second ahead."""
+    """How many of them have their result. The count in results.sqlite may be a second ahead."""
     failed: Count = 0
     """Those among them whose result is an error."""
     paid: dict[str, PaidWork] = {}

@@ -51,7 +51,7 @@ class CommandProcess:
     def __init__(self, order: BeginCopy, bundle: Path, environment: Mapping[str, str]) -> None:
         self.order = order
         first, *rest = order.command
-        # What it prints is seen at once, as what the worker prints.
+        # Its output is seen at once, as the worker's is.
         program = [sys.executable, "-u"] if first == PYTHON else [str(bundle / first)]
         self._began = time.monotonic()
         self._process = subprocess.Popen(
@@ -107,7 +107,7 @@ class CommandProcess:
         self.end("timeout")
 
     def _kill_group(self) -> None:
-        """What made itself a group of its own lives on until the worker ends, within its limits."""
+        """A process that made itself a group of its own lives on until the worker ends, within its limits."""
         try:
             os.killpg(self._process.pid, signal.SIGKILL)
         except ProcessLookupError:

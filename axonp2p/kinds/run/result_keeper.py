@@ -139,7 +139,7 @@ class ResultKeeper:
             await self.drop(rank)
 
     async def _counts(self, line: CopyResult) -> None:
-        """What is owed for it is on the disk before it counts."""
+        """The debt for it is on the disk before it counts."""
         await self._journal.disk.finished()
         await asyncio.to_thread(self._results.add, line)
         self._ends.forget(line.index)

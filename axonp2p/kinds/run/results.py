@@ -84,7 +84,7 @@ class ResultsFile:
         self._copies = copies
 
     def read(self) -> dict[int, CopyResult]:
-        """The results by index. What a crash cut off, or damage, is left out: those indices are done again."""
+        """The results by index. Lines cut off by a crash, or damaged, are left out: those indices are done again."""
         return self._read()[0]
 
     def add(self, result: CopyResult) -> None:

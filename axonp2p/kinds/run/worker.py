@@ -1,7 +1,7 @@
 """The program in the sandbox: `python -s -P -m axonp2p.kinds.run.worker FD`.
 
 It starts one command at a time as its child, so that it outlives it. The main thread hears orders; a thread waits for
-the command, another one sends its files as far as there is credit. What the command prints goes to the job's log. Its
+the command, another one sends its files as far as there is credit. The command's output goes to the job's log. Its
 files stay in AXON_OUT until the next copy begins, so a client that comes back can ask for them.
 """
 

@@ -14,7 +14,7 @@ class WorkChecked(Event, frozen=True):
     """Some local steps of a peer were done again by others, from what it had committed to."""
 
     peer: str
-    """Whose work."""
+    """The peer whose work it was."""
     by: list[str]
     """In the order in which they were asked."""
     round: Count
@@ -30,7 +30,7 @@ class WorkChecked(Event, frozen=True):
     step: Number
     """The distance if one of the steps had been left out, measured in the same way."""
     convicted: list[str]
-    """Who lied: that peer, or one that was asked. They get no more receipts, and no more work from this client."""
+    """The peers that lied: that one, or one of those asked. They get no more receipts or work from this client."""
     flops: Count
     """Spent on it."""
 

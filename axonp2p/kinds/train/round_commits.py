@@ -117,7 +117,7 @@ class RoundCommits:
             journal.tell(StateFound(round=rounds, rounds=self.record.rounds, waiting=waiting))
 
     def lose_after(self, rounds: int) -> None:
-        """What was accepted after so many rounds has no state any more."""
+        """The result accepted after so many rounds has no state any more."""
         if (lost := self.record.round) <= rounds:
             return
         last = self._told().get(rounds - 1)

@@ -108,7 +108,7 @@ def _best(value: Any) -> str:
 
 
 def _check_together(spec: TrainJob) -> None:
-    """What is right by itself may be wrong beside another key."""
+    """A value that is right by itself may be wrong beside another key."""
     need, train = spec.need, spec.train
     if train.density < 1 and not train.compression.endswith("-bit"):
         problem = f"it needs a number of bits, and compression is {train.compression}"

@@ -1,6 +1,6 @@
 """What follows from the coordinator's words, whoever watches: rounds kept, peers paid, leases given back.
 
-What is told of it is another's (`training_events`): a job of which nothing is told ends with the same receipts.
+The telling of it is another's (`training_events`): a job of which nothing is told ends with the same receipts.
 """
 
 from __future__ import annotations
@@ -99,7 +99,7 @@ class RoundSettlement:
                 self._journal.lost(rank, self._name(rank), reason, len(self._crew.present))
 
     def _accepted(self, number: int, reports: Mapping[int, RoundDone], state: bytes) -> None:
-        # What one member sent another received: counting both would count each byte twice.
+        # Bytes that one member sent another received: counting both would count each byte twice.
         round_bytes = sum(report.sent_bytes for report in reports.values())
         self._settlement.between_members += round_bytes
         summary = summarise({self._name(rank): report for rank, report in reports.items()})

@@ -219,7 +219,7 @@ def call_32_bits(target: AttackTarget) -> str:
 
 
 def call_by_int_0x80(number: int) -> int:
-    """What a 32-bit call without arguments that mean anything answers. Ends this process where there are none."""
+    """The answer to a 32-bit call without arguments that mean anything. Ends this process where there are none."""
     if platform.machine() != "x86_64":
         raise AttackHeld(f"{platform.machine()} has no such calls")
     # push rbx; xor ebx, ebx; xor ecx, ecx; xor edx, edx; mov eax, NUMBER; int 0x80; pop rbx; ret

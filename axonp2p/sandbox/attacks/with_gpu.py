@@ -1,7 +1,7 @@
 """Attacks that a GPU opens: each tries what its nodes and its driver's library put within reach, and no more.
 
-They are made where a sandbox has a GPU, and hold trivially where it has none. What needs a card to be tried at all says
-"not run" without one.
+They are made where a sandbox has a GPU, and hold trivially where it has none. One that needs a card to be tried at all
+says "not run" without one.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The bubblewrap command for a worker. Decides only: the same facts give the same command.
 
 Nothing of the machine is there but what is named here. Namespaces take away network, processes and shared memory of
-others; the descriptors and variables that are not named here do not exist inside. Who is no root has a user namespace
+others; the descriptors and variables not named here do not exist inside. A user who is not root has a user namespace
 of their own; a worker of root's becomes a user whom nobody is (`drop_privileges`).
 """
 

@@ -55,14 +55,14 @@ def drop_privileges(user: int) -> None:
     """Become `user`, with a group of the same number and no other. Raises `OSError` when a right is left."""
     libc = ctypes.CDLL(None, use_errno=True)
     right = 0
-    # What a program on disk could give back; the kernel says no to the first number that is no right.
+    # The rights that a program on disk could give back; the kernel says no to the first number that is no right.
     while libc.prctl(_CAPBSET_DROP, ctypes.c_ulong(right), 0, 0, 0) == 0:
         right += 1
     os.setgroups([])
     os.setresgid(user, user, user)
     os.setresuid(user, user, user)
     header = struct.pack("=Ii", _VERSION, 0)
-    # What was to be inherited stays; the others were taken with root.
+    # The rights to be inherited stay; the others were taken with root.
     _done(libc.capset(header, _EMPTY))
     left = ctypes.create_string_buffer(_SETS.size)
     _done(libc.capget(header, left))

@@ -87,7 +87,8 @@ _MAP_KIND, _MAP_WITHOUT_FILE = 0xF, 0x20  # MAP_SHARED is 1, MAP_PRIVATE 2, MAP_
 
 LIMITED = {
     # Of a file, shared or not; without a file, its own alone. Memory that is shared without a file counts for nobody
-    # when who filled it has ended, while another only holds it. What torch shares lies in /dev/shm, which has a size.
+    # when who filled it has ended, while another only holds it. Torch's shared memory lies in /dev/shm, which has a
+    # size.
     "mmap": Argument(3, _MAP_KIND | _MAP_WITHOUT_FILE, (1, 2, 3, 2 | _MAP_WITHOUT_FILE)),
     # Threads and children, but no new namespaces: those bring rights within them, and most of the kernel's holes.
     "clone": Argument(0, _NEW_NAMESPACES | _CLONE_PIDFD | _CLONE_PTRACE, (0,)),

@@ -153,7 +153,7 @@ def name_of(namespace: int, daemon: int, number: int) -> str:
 
 
 def daemon_of(name: str, namespace: int) -> int | None:
-    """Whose worker's group that is, by process number; None for a name that is not ours, or not of that namespace."""
+    """The daemon whose worker's group that is, by process number; None for a name not ours, or of another namespace."""
     words = name.removeprefix(_WORKER).split("-")
     if not name.startswith(_WORKER) or len(words) != 3 or not all(word.isdecimal() for word in words):
         return None

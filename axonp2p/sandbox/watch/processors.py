@@ -22,7 +22,7 @@ class ProcessorTime:
     """Sums up the time of living and of ended processes from one look after another.
 
     A parent that waits for its child is told the child's time; one that does not is not, so that short-lived children
-    could work for nothing. What was last seen of those that have ended is therefore kept.
+    could work for nothing. The last count of those that have ended is therefore kept.
     """
 
     def __init__(self) -> None:
@@ -41,7 +41,7 @@ class ProcessorTime:
 def ahead_of_cores(ahead: float, cpu_seconds: float, seconds: float, cores: int) -> float:
     """How far a job is ahead of its cores, in seconds of one, after using `cpu_seconds` more in `seconds`.
 
-    What it did not use it does not save up: who waited for an hour may not have twice the cores in the next.
+    It does not save up time that it did not use: one that waited for an hour may not have twice the cores in the next.
     """
     return max(0.0, ahead + cpu_seconds - 1.05 * cores * seconds)
 

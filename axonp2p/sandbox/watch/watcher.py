@@ -1,7 +1,7 @@
 """Watches all processes of a sandbox together, several times a second; says which limit they went over.
 
-Kernel limits see one process each. What hides from them, such as many children with a little memory each, is seen in
-the sum. `verdict` decides; here is who looks and who acts.
+Kernel limits see one process each. Use that they do not show, such as many children with a little memory each, is
+seen in the sum. `verdict` decides; the code here looks and acts.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from axonp2p.sandbox.watch.worker_group import WorkerGroup
 
 INTERVAL_S = 0.1
 FROZEN_INTERVAL_S = 0.5
-"""Who stands still needs fewer looks."""
+"""A worker that stands still needs fewer looks."""
 RESTING_INTERVAL_S = 5.0
 """And fewer still while nothing but our own code runs, and waits."""
 _TICKS = os.sysconf("SC_CLK_TCK")

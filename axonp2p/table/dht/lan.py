@@ -1,6 +1,6 @@
 """What peers of one local network say of themselves there (RFC 6762, told and heard by `mdns`).
 
-What is heard is a hint from anybody on the same network: a contact proves itself as every other does, and a tracker
+Each word heard is a hint from anybody on the same network: a contact proves itself as every other does, and a tracker
 by the fingerprint in its address.
 """
 

@@ -105,8 +105,8 @@ class DhtNode:
     async def bootstrap(self, contacts: Iterable[str]) -> int:
         """Join through nodes at HOST:PORT (IP addresses); how many proven contacts are known then, 0 when none answers.
 
-        What is no such address, and all beyond the first twenty, is ignored. When nobody answers, those that were known
-        before stay, for a network that was away and comes back.
+        A word that is no such address, and all beyond the first twenty, are ignored. When nobody answers, those that
+        were known before stay, for a network that was away and comes back.
         """
         await join(self._protocol, contacts)
         return self.contact_count

@@ -1,7 +1,7 @@
 """The client's side of training: carries out what `round.Rounds` decides, and sees hashes and counts, never tensors.
 
 Members' words come in through `heard`, `lost` and `link_lost` and wait in one inbox, so that one task alone moves the
-machine on. What a member says is decoded here, where a wrong word, or far too many, cost it its place. Reading never
+machine on. A member's words are decoded here, where a wrong word, or far too many, cost it its place. Reading never
 waits for the inbox: a daemon's answer to an order must not stand behind its worker's words.
 """
 
@@ -99,7 +99,7 @@ class Coordinator:
         self._pausing = False
         self._gone: set[int] = set()
         self._ready: set[int] = set()
-        """Who has said that its model is built: what is said twice is no news."""
+        """The members that have said that their model is built: a word that is said twice is no news."""
         self._begun: tuple[int, int] | None = None
         self._result = TrainingResult(0, None, [])
         self._keeper = StateKeeper(shelf, self._tell, clock, self._state_over, on_disk) if shelf else None
@@ -111,7 +111,7 @@ class Coordinator:
         self._layouts: dict[bytes, FileLayout] = {}
         """What members said of the model's file, by its hash."""
         self._layout_told: set[int] = set()
-        """Who has said that: one for each is kept."""
+        """The members that have said that: one for each is kept."""
 
     # --- what members say ---
 
@@ -321,7 +321,7 @@ class Coordinator:
 
     @property
     def _holders(self) -> list[int]:
-        """Who can be asked for the accepted state."""
+        """The members that can be asked for the accepted state."""
         return [rank for rank in self._result.members if rank not in self._gone]
 
     def _state_over(self, state: bytes) -> None:

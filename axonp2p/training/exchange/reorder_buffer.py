@@ -93,9 +93,9 @@ class ReorderBuffer:
         self._kept: dict[int, _Sender] = {}
 
     def keep(self, sender: int, part: SlicePart, payload: bytes | memoryview) -> None:
-        """Keep a part. What a sender said in an attempt is forgotten when it has begun another one of that round.
+        """Keep a part. A sender's words in an attempt are forgotten when it has begun another one of that round.
 
-        What a part costs does not depend on how many are kept: its sender chooses how many, and when they come.
+        The cost of a part does not depend on how many are kept: its sender chooses how many, and when they come.
         Raises `PeerMisbehaved` when it has sent more than two exchanges take.
         """
         kept = self._kept.setdefault(sender, _Sender())

@@ -4,7 +4,7 @@ Everyone sends its values of each slice to the slice's owner ("gather"), part by
 mean to everyone ("result") as soon as it is closed, so sending, averaging and handing back overlap. Everybody, the
 owner too, goes on with what the result decodes to, which is equal everywhere to the bit.
 
-What the coding of the own values drops is the leftover. The owner adds what the coding of the mean dropped to its
+The coding of the own values drops the leftover. The owner adds the part that the coding of the mean dropped to its
 own, scaled so that it weighs in its next sending what it weighs in the mean. A rule that bears liars would take it for
 a lie: there the owner keeps it apart, and adds it to what the next exchange comes to (`past`). Of values under way the
 encoded bytes are kept until the result is there: if that says that they came too late, they are put back. A part whose
@@ -118,8 +118,8 @@ class SliceExchange:
     def outgoing(self) -> Iterator[Outgoing]:
         """What this member has to say first: its values of everyone's slice, each encoded when its turn comes.
 
-        All owners are served side by side, after itself in turn, each in proportion to its slice. Who is alone closes
-        its slice here. Must be exhausted, but may be left as soon as the exchange is `complete`.
+        All owners are served side by side, after itself in turn, each in proportion to its slice. A member that is
+        alone closes its slice here. Must be exhausted, but may be left as soon as the exchange is `complete`.
         """
         if self._left is None:
             return
@@ -215,7 +215,7 @@ class SliceExchange:
         self._view(self._mean, part.slice, part.offset).copy_(decoded)
         if self._agreed:
             self._agreed(self._begin(part.slice, part.offset), decoded)
-        # Who is told to have been left out is part of what everyone must have been told alike.
+        # The list of those left out is part of the words that everyone must have been told alike.
         said = blake3(bytes_of(part.left_out))
         said.update(payload)
         self._hashes[part.slice, part.offset] = said.digest()

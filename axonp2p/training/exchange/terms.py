@@ -128,7 +128,7 @@ def terms_of(start: StartRound, rank: int, exchange: int, layout: Lengths, batch
         exact_from=layout.parameters,
         most_samples=min(left, every) * batch,
         gather=start.gather,
-        # Who is alone has nobody to save bytes for.
+        # A member that is alone has nobody to save bytes for.
         result=start.result if len(everyone) > 1 else EXACT,
         rows_to=layout.parameters + layout.rows,
     )
@@ -162,7 +162,8 @@ def shares_for(
 ) -> dict[int, int]:
     """The shares with which the slowest member is ready soonest; `upload` and `download` in bytes a second, by rank.
 
-    Who cannot reach one of the others (a pair in `cut`) owns nothing. Raises `ValueError` when nobody is left to.
+    A member that cannot reach one of the others (a pair in `cut`) owns nothing. Raises `ValueError` when nobody is left
+    to.
     """
     pace = {rank: max(1.0, min(upload[rank], download[rank])) for rank in sorted(upload)}
     apart = {rank for pair in cut if pair <= pace.keys() for rank in pair}

@@ -50,7 +50,8 @@ def mean(rows: Sequence[Tensor], weights: Sequence[int]) -> Tensor:
 def mean_of_changes(rows: Sequence[Tensor], weights: Sequence[int]) -> Tensor:
     """Of each value the weighted mean of the rows that are not 0 there: [values], float32.
 
-    What a member did not touch is no vote for leaving it: else a row that one of ten has seen would learn a tenth.
+    A row that a member did not touch is no vote for leaving it: else a row that one of ten has seen would learn a
+    tenth.
     """
     added, counted = torch.zeros(2, len(rows[0]), dtype=torch.float64)
     for row, weight in zip(rows, weights, strict=True):

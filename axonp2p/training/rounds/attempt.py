@@ -72,7 +72,7 @@ class Attempt:
 
     @property
     def owners(self) -> set[int]:
-        """Who owns a slice."""
+        """The members that own a slice."""
         return {rank for rank, share in self.choice.shares.items() if share}
 
     def orders(self, shards: Mapping[int, list[int]], plan: TrainPlan, mark_every: int = 0) -> list[Action]:
@@ -195,7 +195,7 @@ class Attempt:
         still = silent & set(paused)
         rests = self._rests(learnt, paused)
         if late := {rank for rank in silent if rests.get(rank, math.inf) <= now}:
-            # Who has not reported may lack what one that stands still was to send.
+            # A member that has not reported may lack what one that stands still was to send.
             return dict.fromkeys(sorted(late & still or late), reason)
         return dict.fromkeys(sorted(self._holding_up(paused)), reason)
 
@@ -255,7 +255,7 @@ class Attempt:
         )
 
     def awaited_after(self, blamed: Collection[int]) -> set[int]:
-        """Who has yet to come as far as those at which the task failed: through the steps, or to the report."""
+        """The members yet to come as far as those at which the task failed: through the steps, or to the report."""
         failed_late = all(rank in self.finished for rank in blamed)
         return set(self.members - (self.reported.keys() if failed_late else self.finished.keys()))
 

@@ -95,7 +95,7 @@ class Attempts:
         self._begin_round(round, state, now)
 
     def orders_are_out(self, now: float) -> None:
-        """What was said last reaches the members from now on."""
+        """The last orders reach the members from now on."""
         if self._attempt:
             self._attempt.orders_are_out(now)
 
@@ -128,7 +128,7 @@ class Attempts:
                 self._job.say(action)
 
     def awaited_beside(self, blamed: Collection[int]) -> set[int]:
-        """Who has yet to come as far as those at which the task failed."""
+        """The members that have yet to come as far as those at which the task failed."""
         return self._attempt.awaited_after(blamed) if self._attempt else set()
 
     def why_give_up(self) -> AxonError | None:
@@ -153,7 +153,7 @@ class Attempts:
         return self._attempt.deadline(self._learnt, self._job.patience, transfer_s(self._model[1]), paused)
 
     def overdue(self, now: float, until: float) -> None:
-        """The deadline has come. Who is left behind may take until `until` to catch up."""
+        """The deadline has come. A member that is left behind may take until `until` to catch up."""
         assert self._attempt
         if self._agreed():
             return

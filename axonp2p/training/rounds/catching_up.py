@@ -5,7 +5,7 @@
     FOLLOWING   it fetches the state that a round began with, and is sent the results of that round and all that follow
     RESTING     it stands still; when it goes on it waits again
 
-Who follows and says that it holds the accepted state takes part from the next round on.
+A member that follows and says that it holds the accepted state takes part from the next round on.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from axonp2p.training.rounds.state_agreement import odd_model
 from axonp2p.wire.schema import SCHEMAS
 
 PATIENT_ROUNDS = 3
-"""Who has not come to the accepted state so many rounds after its time was over has to go."""
+"""A member that has not come to the accepted state so many rounds after its time was over has to go."""
 COMES_S = 1.0
 """So long a round's end waits for one that follows and lacks only this round."""
 
@@ -140,7 +140,7 @@ class CatchingUp:
     # --- rounds ---
 
     def arrived(self, state: bytes) -> list[int]:
-        """Who holds the accepted state."""
+        """The members that hold the accepted state."""
         return [rank for rank in self.following if self._late[rank].state == state]
 
     def comes_soon(self, begun_with: bytes, led_to: bytes) -> bool:

@@ -9,10 +9,10 @@ than f - d liars besides (`sure_liars`).
 
 The rejected way counted accusers against each owner, and two liars of ten had every honest owner dropped at once.
 
-Who is in doubt only loses its slices: the round is redone with slices of members that nobody contradicts. Each redoing
-costs the liars a contradiction more, of which they have no more than f each. When redoing brings nothing new, most
-members' state counts, and the others are left behind: they come back with that state. Where there is no majority it
-cannot be told who is wrong, and nobody is accused.
+A member in doubt only loses its slices: the round is redone with slices of members that nobody contradicts. Each
+redoing costs the liars a contradiction more, of which they have no more than f each. When redoing brings nothing new,
+most members' state counts, and the others are left behind: they come back with that state. Where there is no majority
+it cannot be told who is wrong, and nobody is accused.
 """
 
 from __future__ import annotations
@@ -35,9 +35,9 @@ class DivergenceVerdict:
     """What comes of one attempt in which members differ."""
 
     gone: Mapping[int, str] = field(default_factory=dict)
-    """Who has lied, or has a broken machine, and goes."""
+    """The members that have lied, or have a broken machine, and go."""
     behind: Mapping[int, str] = field(default_factory=dict)
-    """Who has another state than most, who can go on without them for now."""
+    """The members that have another state than most; the others can go on without them for now."""
     redo: str = ""
     """Why the round has to be redone."""
     spoilt: bool = False
@@ -86,7 +86,7 @@ class Divergences:
         return self._nothing_new(reports, len(members), next(iter(said.values()), f"they differ {after}"), after)
 
     def not_owners(self, members: Collection[int], cut: Collection[Pair]) -> list[Pair]:
-        """Who is to own nothing, beside those in `cut`: whoever is in more contradictions than those in fewest."""
+        """The members that are to own nothing, beside those in `cut`: those in more contradictions than the fewest."""
         free = set(members).difference(*cut)
         counted = Counter(rank for pair in self._pairs if pair <= set(members) for rank in pair)
         fewest = min((counted[rank] for rank in free), default=0)
@@ -150,7 +150,7 @@ def _by_state(
     names: Mapping[int, str],
     after: str,
 ) -> dict[Pair, str]:
-    """Who had the same results of all slices, and came to different states."""
+    """The pairs that had the same results of all slices, and came to different states."""
     places = [place for place, owner in enumerate(members) if owner in owners]
     applied = {rank: [report.slices[place] for place in places] for rank, report in reports.items()}
     return {
@@ -162,7 +162,7 @@ def _by_state(
 
 
 def sure_liars(pairs: Collection[Pair], most: int) -> list[int]:
-    """Who has lied for sure, when of the members, of whom these pairs contradict each other, at most `most` lie.
+    """The members that lied for sure, when of all members, of which these pairs are at odds, at most `most` lie.
 
     Nobody when the pairs show that more lie: then nothing is sure. Liars are a vertex cover of the pairs. How many a
     cover needs is bounded from below by a matching, and the greedy one will do: it accuses nobody too many.

@@ -1,7 +1,7 @@
-"""Whose fault is it: the task's, one member's, or a link's between two? Pure.
+"""The cause of a fault: the task, one member, or a link between two. Pure.
 
 Between two members that cannot reach each other nothing has to travel, as long as neither owns a slice: others own
-theirs, so that nobody has to go for it. Only when nobody is left who can reach all the others, whoever is most in the
+theirs, so that nobody has to go for it. Only when nobody is left who can reach all the others, the member most in the
 way has to go.
 """
 
@@ -188,7 +188,7 @@ class BrokenLinks:
         return [pair & set(members) for pair in self._cut if pair <= present and pair & set(members)]
 
     def in_the_way(self, members: Collection[int], following: Collection[int]) -> dict[int, str]:
-        """Who has to go so that somebody is left to own a slice, and why: those most in the way first.
+        """The members that have to go so that somebody is left to own a slice, and why: those most in the way first.
 
         A link is cut on the word of one of its ends. So it is not the one with most cut links that goes: a few that lie
         together could all say that they do not reach the same one. It is whose honesty would need most liars.

@@ -90,7 +90,7 @@ class Rounds:
 
     @property
     def members(self) -> list[int]:
-        """Who takes part in rounds now."""
+        """The members that take part in rounds now."""
         return self._membership.members
 
     @property
@@ -119,7 +119,7 @@ class Rounds:
         return self._go_on(now)
 
     def heard(self, event: Event, now: float) -> list[Action]:
-        """What is to be done now that this has happened. Who is not in the job (any more) is not listened to."""
+        """The things to be done now that this has happened. A member not in the job (any more) is not listened to."""
         if self.phase in AT_REST:
             return []
         match event:
@@ -145,7 +145,7 @@ class Rounds:
         return self._go_on(now)
 
     def members_know(self, now: float) -> None:
-        """What `SetMembers` said has come to all that live; the orders after it go out only now."""
+        """The word of `SetMembers` has come to all that live; the orders after it go out only now."""
         self._attempts.orders_are_out(self._pauses.clock(now))
 
     def next_deadline(self) -> float | None:
@@ -304,7 +304,7 @@ class Rounds:
     # --- small questions -------------------------------------------------------------------------
 
     def _awaited_beside(self, blamed: Mapping[int, str]) -> set[int]:
-        """Who has yet to say whether the task, which failed at `blamed`, works for it."""
+        """The members that have yet to say whether the task, which failed at `blamed`, works for them."""
         training = self.phase is Phase.TRAINING
         waiting = self._attempts.awaited_beside(blamed) if training else self._startup.awaited(self.members)
         return set(waiting) & set(self.members) - set(blamed)

@@ -1,4 +1,4 @@
-"""Who is in a job, who has left it and why, and who has to go because an owner wants the machine back. Pure."""
+"""The members of a job, those that left and why, and those that must go as an owner wants the machine back. Pure."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ class Membership:
 
     def __init__(self, names: Mapping[int, str], least: int, say: Callable[[Action], None]) -> None:
         self.members = sorted(names)
-        """Who takes part in rounds now."""
+        """The members that take part in rounds now."""
         self.catching_up = CatchingUp()
-        """Who is in the job besides."""
+        """The members that are in the job besides."""
         self.names = dict(names)
         self.least = least
         self.pauses = Pauses(least)
@@ -101,7 +101,7 @@ class Membership:
     # --- what owners want ---
 
     def owner_says(self, event: OwnersWord, now: float, until: float, *, in_round: bool) -> None:
-        """A member's owner is back, or has gone again. Who has to go may finish its round, where there is one.
+        """A member's owner is back, or has gone again. One that has to go may finish its round, where there is one.
 
         `until`: how long one that goes on again may take to catch up, on the job's clock.
         """

@@ -40,7 +40,7 @@ class Startup:
         return ""
 
     def odd_models(self, members: Collection[int]) -> dict[int, str]:
-        """Whose model is another one than most have, and how so: no state of the others fits it."""
+        """The members whose model is another one than most have, and how so: no state of the others fits it."""
         models = {rank: self._ready[rank].model for rank in members}
         usual = majority(models)
         return {rank: odd_model(model, usual) for rank, model in models.items() if model != usual}
@@ -53,7 +53,7 @@ class Startup:
     def _agree(self, members: Collection[int]) -> None:
         self._model = self._ready[min(members)].model
         goal = self._furthest(members)
-        # Who holds it as its candidate holds it.
+        # A member that holds it as its candidate holds it.
         states = {rank: self._held(rank, goal) for rank in members}
         self._state_agreement = StateAgreement(states, goal)
 
@@ -106,14 +106,17 @@ class Startup:
         return [*said, *self._state_agreement.orders(members, paused)]
 
     def awaited(self, members: Collection[int]) -> dict[int, str]:
-        """Who is waited for, and what it has not done yet."""
+        """The members that are waited for, and what each has not done yet."""
         if self._state_agreement is not None:
             return dict.fromkeys(self._state_agreement.lacking(members), "it did not take over the first state in time")
         missing = (rank for rank in members if rank not in self._ready)
         return dict.fromkeys(missing, "it did not load the task and build its model in time")
 
     def late(self, members: Collection[int], paused: Collection[int]) -> dict[int, str]:
-        """Who keeps the others waiting, and how. Whom only paused members could send the state is not to blame."""
+        """The members that keep the others waiting, and how.
+
+        A member to which only paused members could send the state is not to blame.
+        """
         late = self.awaited(members)
         if self._state_agreement is not None:
             for rank in list(late):

@@ -61,7 +61,7 @@ class StateAgreement:
     def orders(self, members: Collection[int], asleep: Collection[int] = ()) -> list[Action]:
         """What has to be said now so that each of `members` comes to hold the goal. Nothing is said twice.
 
-        Who is `asleep` is not named as a sender while somebody else is awake.
+        A member that is `asleep` is not named as a sender while somebody else is awake.
         """
         holders = self._holders(members)
         if not holders and self._start_state is None:

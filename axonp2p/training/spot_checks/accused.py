@@ -1,4 +1,4 @@
-"""Who is accused, and what is known of the machines of all who speak: what they are led to, of others and of their own.
+"""The accused members, and what is known of the machines of all who speak: their ends, of others and of their own.
 
 Pure; chance is passed in.
 """

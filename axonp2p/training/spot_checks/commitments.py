@@ -1,4 +1,4 @@
-"""Does what a member commits to fit together, and with what it reports? What it costs nothing to see. Pure."""
+"""Checks that cost nothing: whether a member's commitments fit together, and with what it reports. Pure."""
 
 from __future__ import annotations
 
@@ -132,7 +132,7 @@ class Commitments:
         self._memories.joins(rank)
 
     def breaches(self, done: Finished, values: int) -> dict[int, str]:
-        """Who broke them in a round, of a model of so many values, and how."""
+        """The members that broke them in a round, of a model of so many values, and how."""
         if not done.every or why_marks_missing(done.reports):
             self._memories.unheard([*done.reports, *done.unheard])
             return {}

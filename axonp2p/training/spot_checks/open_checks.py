@@ -26,13 +26,13 @@ class OpenCheck:
     """A claim on its way to a judgement."""
 
     of: int
-    """Whose."""
+    """The member whose claim it is."""
     round: int
     attempt: int
     claim: Claim
     shards: list[int]
     asked: int | None = None
-    """Who redoes it now."""
+    """The member that redoes it now."""
     asked_at: float = 0.0
     until: float = 0.0
     """When that one is late."""
@@ -145,7 +145,7 @@ class PendingConviction:
 
     @property
     def witnesses(self) -> tuple[int, ...]:
-        """Who speaks against it."""
+        """The members that speak against it."""
         return self.judgement.against if self.lazy else (self.case.of, *self.judgement.alike)
 
     @property
@@ -163,6 +163,6 @@ class CaseOutcome:
 
     said: list[Action] = field(default_factory=list)
     gone: dict[int, str] = field(default_factory=dict)
-    """Who has to leave the job, and why."""
+    """The members that have to leave the job, and why."""
     taken: bool = False
     """Whether somebody had asked for it."""

@@ -1,6 +1,6 @@
 """How far apart marks are, by what they cost: farther where steps are so fast that marks would take their time. Pure.
 
-What a mark costs is reported by the members: seconds of their trainers; what its bytes take to be hashed, beside the
+The members report the cost of a mark: seconds of their trainers; the time that its bytes take to be hashed, beside the
 trainer, is added. The longest segments stay the longest that can be checked (`SEGMENT_STEPS`), and a leg has two marks
 at least; so with very fast steps marks cost more than `SHARE` all the same.
 """

@@ -1,4 +1,4 @@
-"""Who is asked to do which steps again, and how long is waited for it. Pure; chance is passed in."""
+"""The members that are asked to do which steps again, and how long is waited for it. Pure; chance is passed in."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from axonp2p.training.spot_checks.open_checks import PENDING_ROUNDS, OpenCheck, 
 from axonp2p.verification.own_proofs import OWN_SEGMENTS
 
 MOST_S = 300.0
-"""Whoever is asked is not waited for longer than this, beside what the way of a place may take."""
+"""A member that is asked is not waited for longer than this, beside what the way of a place may take."""
 UNKNOWN_S = 30.0
 """At the end of a job in which nobody has answered yet."""
 LONGEST_FACTOR = 2.0
 """At the end of a job: so many times what the slowest of them took. Then nobody trains any more, so all are quicker."""
 HAND_OVER_S = 30.0
-"""Who takes longer than this, and the way at `SLOWEST_BYTES_S`, to hand over what it committed to has not done so."""
+"""A member that takes longer than this, and the way at `SLOWEST_BYTES_S`, has not handed over what it committed to."""
 KEPT = 32
 IN_TURN = 3 + OWN_SEGMENTS
 """So many answers come one after the other before somebody is convicted: of two who are led elsewhere, and of the
@@ -67,7 +67,7 @@ class CheckQuestions:
 
     @property
     def asked_of_own(self) -> set[int]:
-        """Who is asked about steps of its own now."""
+        """The members that are asked about steps of their own now."""
         return {case.asked for case in self.cases if case.own and case.asked is not None}
 
     def orders(self, awake: Collection[int], first: Collection[int], now: float) -> Iterator[Tell]:
@@ -84,7 +84,7 @@ class CheckQuestions:
         return min((case.until for case in self.cases if case.asked is not None), default=None)
 
     def due(self, now: float) -> None:
-        """Who is late is not waited for."""
+        """A member that is late is not waited for."""
         for case in self.cases:
             if case.asked is not None and case.until <= now:
                 case.asked = None

@@ -6,7 +6,7 @@
     an opinion comes ----> it is judged (`judgement`): passed, another one is asked, or found to be false
     found to be false ---> convicted, once it has itself been led where others were: so its machine can be
 
-Whose machine never is led where others are goes too, and is not called a cheat.
+A member whose machine never is led where others are goes too, and is not called a cheat.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from axonp2p.verification.rates import Cut, Trust, chance_of_check, cut_for
 MOST_UNDECIDED = 5
 """After so many cases in which nobody was led where another was, and fewer others, checks are of no use."""
 MOST_WITHHELD = 3
-"""Who does not hand over what it committed to, in so many cases, to nobody who asked, has to go."""
+"""A member that does not hand over what it committed to, in so many cases, to nobody who asked, has to go."""
 MOST_SHOWN = 2
 """After the last round: about the steps of so many others one is asked whose claim was found to be false."""
 
@@ -93,7 +93,7 @@ class SpotChecks:
             yield ChecksImpossible(reason)
 
     def breaches(self, done: Finished) -> dict[int, str]:
-        """Whose commitments do not fit together, and how."""
+        """The members whose commitments do not fit together, and how."""
         return self._commitments.breaches(done, self._values)
 
     def draw(self, done: Finished) -> Iterator[Action]:
@@ -132,7 +132,7 @@ class SpotChecks:
             self._open(done, others[one_of(others, chance)])  # for those who have to show that they can
 
     def _not_accused(self, done: Finished, accused: Collection[int]) -> list[int]:
-        """Who took part in a round, and is led where some of the accused should be."""
+        """The members that took part in a round, and are led where some of the accused should be."""
         others = sorted(done.reports.keys() - set(accused))
         return [rank for rank in others if any(self.devices.alike(rank, one) for one in accused)]
 
@@ -170,11 +170,11 @@ class SpotChecks:
         return self._questions.deadline()
 
     def due(self, now: float) -> None:
-        """Who is late is not waited for."""
+        """A member that is late is not waited for."""
         self._questions.due(now)
 
     def heard(self, event: SegmentHeard, awake: Collection[int], now: float) -> CaseOutcome:
-        """An opinion. What was not asked for is passed over."""
+        """An opinion. One that was not asked for is passed over."""
         case, found = self._questions.answered(event), CaseOutcome()
         if case is None:
             return found

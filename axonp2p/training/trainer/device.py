@@ -58,7 +58,8 @@ def open_device(device: torch.device) -> None:
     os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", _WORKSPACE)
     if not torch.cuda.is_available():
         raise SettingsError("this worker was given a card, and none answers in its sandbox", fix="axon-peer doctor")
-    # What has no repeatable form still works, with a warning; the member's own trials then say what it comes to.
+    # An operation without a repeatable form still works, with a warning; the member's own trials then say what it comes
+    # to.
     torch.use_deterministic_algorithms(True, warn_only=True)
     torch.utils.deterministic.fill_uninitialized_memory = False  # type: ignore[attr-defined]
     torch.backends.cudnn.benchmark = False
@@ -79,7 +80,7 @@ def label_of(device: torch.device) -> str:
 
 
 def placed(model: nn.Module, device: torch.device) -> nn.Module:
-    """The model with its parameters and buffers on the device. What is one tensor under two names stays one."""
+    """The model with its parameters and buffers on the device. One tensor under two names stays one."""
     if device == CPU:
         return model
     places: dict[int, list[tuple[nn.Module, str]]] = {}
@@ -107,7 +108,8 @@ _DEEPEST = 32
 def on_device(batch: Any, device: torch.device, depth: int = 0) -> Any:
     """The same batch with its tensors on the device, however `collate` nested them; on a processor the batch itself.
 
-    What can move itself (`to`), as batches of texts and graphs can, does so. What holds no tensors stays as it is.
+    A value that can move itself (`to`), as batches of texts and graphs can, does so. One without tensors stays as it
+    is.
     """
     if device.type == "cpu" or depth > _DEEPEST:
         return batch
@@ -144,7 +146,8 @@ _COUNT_AT_HOME = {"_pack_padded_sequence", "_pad_packed_sequence", "lstm", "gru"
 def meeting_on(device: torch.device) -> AbstractContextManager[Any]:
     """A block in which the processor's tensors are moved to the device where one function takes both.
 
-    What is changed in place stays where it is, and the others come to it. As an array a tensor is copied home first.
+    A tensor that is changed in place stays where it is, and the others come to it. As an array a tensor is copied home
+    first.
     """
     return nullcontext() if device.type == "cpu" else _Meeting(device)
 

@@ -22,7 +22,7 @@ LOOKUP_FLOPS = 16
 """For each value that is looked up in a table: it is read and written, and so is its gradient, and a core does about
 four operations while it moves one value."""
 LEAST_FLOPS = 2
-"""For each trained value, a step: it has a gradient, and is changed. What is multiplied takes three times as much."""
+"""For each trained value, a step: it has a gradient, and is changed. One multiplied takes three times as much."""
 
 
 def _attention(query: torch.Size, key: torch.Size, value: torch.Size, *_: Any, **__: Any) -> int:

@@ -141,7 +141,7 @@ class LocalTrainer:
             self._optimizers.load_state_dict(copy.deepcopy(self._remembered))
 
     def begin(self, start: StartRound) -> None:
-        """Make ready for a round. What is left of the one before is forgotten."""
+        """Make ready for a round. The rest of the one before is forgotten."""
         self._start = start
         self._enter(start.round, start.steps, start.shards)
         seed_all(seed_for(self._seed, start.round, start.shards))

@@ -3,7 +3,7 @@
 Adam and its kin divide each value's step by the root mean square of that value's gradients, noise included. In
 data-parallel training that is the noise of the mean of all members' gradients, which is N times smaller in variance;
 a member that steps by its own gradients takes steps up to sqrt(N) too short, most where noise outweighs the signal.
-What members exchange shows how much: over some exchanges the mean square of the mean difference, against that of the
+The members' exchanges show how much: over some exchanges the mean square of the mean difference, against that of the
 own one, is (s + n / N) / (s + n) for a signal s and a noise n; from it follows what should have been divided by.
 
 A difference sums steps that momentum has averaged over (1 + beta1) / (1 - beta1) gradients, so that its noise is that

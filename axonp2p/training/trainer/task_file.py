@@ -1,7 +1,7 @@
 """The author's file, imported from the bundle, and its `class Task` made; its mistakes, told as its author sees them.
 
-Whatever a task's code raises becomes `TaskMistake`: `message` is what was being done, `cause` the traceback, with the
-author's files and lines and nothing of ours.
+Any error that a task's code raises becomes `TaskMistake`: `message` is what was being done, `cause` the traceback, with
+the author's files and lines and nothing of ours.
 """
 
 from __future__ import annotations

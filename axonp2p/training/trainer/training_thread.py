@@ -74,8 +74,8 @@ Redoing = Callable[[RedoSegment, memoryview, LocalTrainer, Callable[[], bool]], 
 class TrainingThread:
     """Trains with what `make` makes, on the new thread, and says what came of it. `clock` gives monotonic seconds.
 
-    `say` is called on the new thread, with an exception when something went wrong that is not the task's mistake. What
-    is to be done again `redo` does elsewhere; the thread waits for it. `long_steps` tells where the task's code is.
+    `say` is called on the new thread, with an exception when something went wrong that is not the task's mistake. Steps
+    to be done again `redo` does elsewhere; the thread waits for it. `long_steps` tells where the task's code is.
     """
 
     def __init__(

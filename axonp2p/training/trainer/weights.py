@@ -31,7 +31,7 @@ def load_weights(file: str | Path) -> Weights:
     A relative name is that of a file next to the task's own. Raises `FileNotFoundError`, and `ValueError` for a file of
     another kind, as the author of a task is to read them.
     """
-    # What a task calls raises no errors of Axon's own family: those would not be the task's mistakes.
+    # Code that a task calls raises no errors of Axon's own family: those would not be the task's mistakes.
     task = getattr(sys.modules.get("axon_task"), "__file__", None)
     path = (Path(task).parent if task else Path()) / file
     if not path.is_file():

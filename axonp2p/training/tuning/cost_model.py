@@ -42,7 +42,7 @@ last quarter of 480 steps."""
 DENSITIES = (1 / 4, 1 / 8, 1 / 16, 1 / 32, 1 / 64)
 """What a member with a slow link may send; SparseLoCo still learns well at the last one."""
 LEAST_GAIN = 1.25
-"""What was chosen before is kept until something else is better by this factor: steps and lines of small jobs are
+"""The choice made before is kept until another one is better by this factor: steps and lines of small jobs are
 measured with much noise."""
 LEAST_TIME_GAIN = 1.05
 """The same for the time in which a loss is reached."""

@@ -45,7 +45,7 @@ class ExchangeFacts:
     rtt_s: float = 0.0
     """The longest round trip."""
     listeners: int = 0
-    """Who is only sent the results."""
+    """The number of members that are only sent the results."""
     rounds: int = 0
     """How many the job has done."""
     marks_bytes: int = 0

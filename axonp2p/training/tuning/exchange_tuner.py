@@ -10,8 +10,8 @@ least, among those that fit:
 - a job that is sparing sends at most a hundredth of the bytes of dense data-parallel training: that comes first;
 - members can keep the ends of the legs, so that work can be checked, where there are such legs.
 
-Whose own link is too slow for that sends only its large values, the others keep theirs: one slow member does not make
-all the others' exchanges rare.
+A member whose own link is too slow for that sends only its large values, the others keep theirs: one slow member does
+not make all the others' exchanges rare.
 """
 
 from __future__ import annotations
@@ -129,7 +129,7 @@ def _choice(options: ExchangeOptions, facts: ExchangeFacts, shares: Mapping[int,
     exchanges = math.ceil(facts.steps / draft.every)
     computing_s = leg_s(options, facts, exchanges)
     dense = all(coding.density == 1 for coding in draft.gather.values())
-    # Who is alone, but for listeners, goes where its own steps lead.
+    # A member that is alone, but for listeners, goes where its own steps lead.
     past = facts.rounds * exchanges
     learning_rate, momentum = outer_step_for(draft.every, past, dense=dense and len(facts.members) > 1)
     patience = LEAST_PATIENCE_S + 3 * computing_s + 4 * draft.seconds

@@ -17,9 +17,9 @@ from axonp2p.verification.claims import RoundDone
 
 NOTEWORTHY = 1.25
 AS_SENT = 0.7
-"""Who receives at least so much of what the others can send each is not held up by its own line."""
+"""A member that receives at least so much of what the others can send each is not held up by its own line."""
 PATIENT_ROUNDS = 3
-"""Whose values came too late for all exchanges of so many rounds in a row has to go."""
+"""A member whose values came too late for all exchanges of so many rounds in a row has to go."""
 
 
 @dataclass(frozen=True)
@@ -103,7 +103,7 @@ class LinkStatistics:
         return self._upload.get(rank, 0.0) or self._declared.get(rank, Line()).upload
 
     def _down(self, rank: int, members: Collection[int]) -> float:
-        """What comes in is as fast as it is sent: only what is slower than that tells of the line itself."""
+        """Bytes come in as fast as they are sent: only slower ones tell of the line itself."""
         measured = self._download.get(rank, 0.0)
         declared = self._declared.get(rank, Line()).download
         sent = [self.upload(other) for other in members if other != rank]

@@ -4,7 +4,7 @@ It listens: members send it every result. Of an exchange that is complete the re
 are many times smaller than the mean that they make, until the state is there; then the outer steps are taken in order
 and the joiner stands where the others stand. From then on each exchange is applied as soon as it is complete.
 
-What is kept is bounded. Above that, or when a round begins from a state that what was followed does not lead to, all is
+The memory kept is bounded. Above that, or when a round begins from a state that those followed do not lead to, all is
 let go, and the joiner begins anew: from the state that the next round begins from.
 """
 
@@ -99,7 +99,7 @@ class FollowedRounds:
         return next((one for one in (self.newest, self._accepted) if one and one.name == state), None)
 
     def expect(self, state: bytes) -> None:
-        """This state is to be fetched, whatever was followed until now. What is here, or on its way, is left alone."""
+        """This state is to be fetched, whatever was followed until now. One here, or on its way, is left alone."""
         if state == self._base or self.named(state):
             return
         starts = [one.start.state for one in self._rounds]

@@ -60,7 +60,7 @@ class FrozenTransfer:
         yield from self._go_on(now)
 
     def another_state(self) -> None:
-        """The member is to come to another state. What is on its way is most likely of use for that."""
+        """The member is to come to another state. The pieces on their way are most likely of use for that."""
         self._state = None
 
     def leave(self) -> None:
@@ -116,7 +116,7 @@ class FrozenTransfer:
         return len(self._held)
 
     def serve(self, to: int, ask: AskPieces) -> list[tuple[PieceList | Piece, bytes | memoryview]] | None:
-        """What to answer to who asks for pieces of them; None when the ask is for something else.
+        """The answer to a member that asks for pieces of them; None when the ask is for something else.
 
         Bytes that a task has changed meanwhile are not handed out. Raises `PeerMisbehaved`.
         """

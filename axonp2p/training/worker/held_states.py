@@ -92,7 +92,7 @@ class KeptPlaces:
         self._lent: list[MarkBytes] = []
 
     def keep(self, key: Key, places: list[MarkBytes]) -> None:
-        """A round and attempt is done here. What is older than the last few is forgotten."""
+        """A round and attempt is done here. An attempt older than the last few is forgotten."""
         self._rounds[key] = places
         for old in sorted(self._rounds)[:-KEPT_ROUNDS]:
             del self._rounds[old]
@@ -103,7 +103,7 @@ class KeptPlaces:
         return next((place for place in held if place.pieces.name == name), None)
 
     def serve(self, ask: AskPieces) -> list[tuple[PieceList | Piece, bytes | memoryview]] | None:
-        """What to answer to who asks for one of them; None when it is none of them. Raises `PeerMisbehaved`."""
+        """The answer to a member that asks for one of them; None when it is none of them. Raises `PeerMisbehaved`."""
         place = self.named(ask.state)
         if place is None:
             return None

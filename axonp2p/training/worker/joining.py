@@ -1,6 +1,6 @@
 """How a member comes to a state that it lacks: it fetches it in pieces, and follows the rounds that go on meanwhile.
 
-Pure. What is fetched is a state that a round began with, which its members hold for it until it follows no more.
+Pure. The fetched state is one that a round began with, which its members hold for it until it follows no more.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 `torch.optim` imports the compiler with the first optimiser, only to tell it to keep off. That is two fifths of a
 worker's start and a quarter of its memory, for a thing that most tasks never use. So until it is used, what would tell
-it so finds a stand-in, which agrees. Whatever else is asked of the stand-in loads the compiler, which takes its place.
+it so finds a stand-in, which agrees. Any other request to the stand-in loads the compiler, which takes its place.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ class _StandIn(ModuleType):
         """Nothing is being compiled."""
 
     def __getattr__(self, name: str) -> Any:
-        # Whoever goes through all modules (as `inspect` does) asks for such names; an import of a part, for its path.
+        # Code that goes through all modules (as `inspect` does) asks for such names; an import of a part, for its path.
         if name.startswith("__") and name != "__path__":
             raise AttributeError(name)
         return getattr(self._loaded(), name)

@@ -267,7 +267,7 @@ class WorkerMember:
         return msgspec.structs.replace(report, flops=report.flops + self._told_flops)
 
     def _leave_round(self) -> Iterator[Action]:
-        """Whatever is being done is wanted no more; the candidate stays."""
+        """The work in hand is wanted no more; the candidate stays."""
         if self._start or self._evaluating:
             yield Abandon()
         self._round = self._start = self._evaluating = None

@@ -36,7 +36,7 @@ class DropQueued:
 
 @dataclass(frozen=True)
 class NotTaken:
-    """What a member has said was refused, and has changed nothing."""
+    """A member's word that was refused, and has changed nothing."""
 
     sender: int
     error: PeerMisbehaved

@@ -22,7 +22,7 @@ Inner = FromWorkerTraining | BetweenMembers
 _Waiting = tuple[Inner, bytes | memoryview]
 _COORDINATOR = None
 MOST_PIECES = 256
-"""Pieces that may wait for one receiver. Who asks for more does not take what it has asked for; those are not said."""
+"""Pieces that may wait for one receiver. One that asks for more does not take what it asked for; those are not said."""
 
 
 @dataclass
@@ -89,7 +89,7 @@ class WorkerOutbox:
             for rank, line in self._lines.items():
                 queue = line.pieces if pieces else line.first or line.bulk
                 if line.credit > 0 and queue:
-                    # Whoever was served goes to the end of the turn.
+                    # A receiver that was served goes to the end of the turn.
                     self._lines[rank] = self._lines.pop(rank)
                     message, payload = queue.popleft()
                     packed = pack_frame(message, payload)

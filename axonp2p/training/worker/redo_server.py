@@ -6,9 +6,10 @@
 
 A task may keep state wherever Python lets it: in `self`, in globals, caches, closures and hooks, in libraries, in
 generators of chance, in files. Copies of what we know of would miss some of it. A process forgets all of it at its end,
-and a fork of one that has taken no step yet begins each redo in the same state. What a process shares with others is
-files: a redo works in the bundle, as the worker does, and may write only in an empty temporary folder of its own, in
-which /out lies too. The job's log has what the task prints in this member's own steps, and of a redo only what we say.
+and a fork of one that has taken no step yet begins each redo in the same state. A process shares only
+files with others: a redo works in the bundle, as the worker does, and may write only in an empty temporary folder of
+its own, in which /out lies too. The job's log has what the task prints in this member's own steps, and of a redo only
+what we say.
 
 The server never has a second thread, nor lets torch use one, since neither survives a fork. Nor does what a process has
 on a card: there the server holds no model, and each redo opens the card for itself.
@@ -249,7 +250,7 @@ def _serve(worker: socket.socket, cores: int) -> None:
         if again.compiles and not late_compiler.is_loaded():
             late_compiler.load_now()
         if again.keep and trainer is None:
-            # What goes wrong here goes wrong in the redo again, which tells it.
+            # An error here comes in the redo again, which tells it.
             with contextlib.suppress(AxonError):
                 trainer = _trainer_for(again)
         with socket.socket(fileno=descriptors[0]) as connection:
@@ -257,7 +258,7 @@ def _serve(worker: socket.socket, cores: int) -> None:
 
 
 def _without_the_tasks_prints() -> TextIO:
-    """What the task prints from now on is seen nowhere: its member prints it too. Gives the log, for our own words."""
+    """The task's output from now on is seen nowhere: its member prints it too. Gives the log, for our own words."""
     log = os.fdopen(os.dup(2), "w", buffering=1)
     nowhere = os.open(os.devnull, os.O_WRONLY)
     for descriptor in (1, 2):

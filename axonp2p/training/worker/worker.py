@@ -61,8 +61,8 @@ RedoFor = Callable[[Path, Prepare], Redoing]
 class Worker:
     """One worker, for one job, whose bundle is in `bundle` once the daemon said so. `clock`: monotonic seconds.
 
-    `redo_for` gives what takes steps of that bundle's job again. What the task writes for its author lies in `out`.
-    The model is on `device`, which is open.
+    `redo_for` gives what takes steps of that bundle's job again. Files that the task writes for its author lie in
+    `out`. The model is on `device`, which is open.
     """
 
     def __init__(

@@ -1,6 +1,6 @@
 """Reading a busy line a hundred times a second, not once for each packet. Pure.
 
-What a reading costs a program is more than what its bytes cost it: where 100 Mbit/s come in packets of 9 kB, a quarter
+A reading costs a program more than its bytes do: where 100 Mbit/s come in packets of 9 kB, a quarter
 of what a daemon did was to wake up. So after a reading from a line that brings much, nothing is read for as long as it
 takes to bring more, as network cards put off interrupts. A quiet line is read at once, and so is a very fast one.
 """

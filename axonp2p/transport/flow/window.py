@@ -1,6 +1,6 @@
 """Flow control: how much may be under way in a session, and untaken in all of them, decided by numbers alone.
 
-TCP's own backpressure is not enough. Whoever stops reading to slow the other side down would also stop hearing its
+TCP's own backpressure is not enough. A side that stops reading to slow the other down would also stop hearing its
 signs of life, and could not tell a patient line from a dead one. So a session always reads; each side tells the
 other how much its application has taken, and nobody sends more than `WINDOW_BYTES` beyond that. Each frame counts
 `FRAME_COST` beside its bytes, so a window holds a bounded number of frames as well.

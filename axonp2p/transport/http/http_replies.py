@@ -41,12 +41,12 @@ BODY_WITHIN_S = 10.0
 """How long a caller may take to send a body, in seconds."""
 
 REFUSED_AFTER_S = 0.5
-"""Whoever asks too often hears so only then, in seconds: a refusal costs us as much as many an answer."""
+"""A caller that asks too often hears so only then, in seconds: a refusal costs us as much as many an answer."""
 
 ANSWERED = web.RequestKey("answered", web.StreamResponse)
 """The response of a request that became a session: there is no other to give any more."""
 
-# The first row that fits wins. What is not in the table is ours alone, and the caller learns nothing of it.
+# The first row that fits wins. An error that is not in the table is ours alone, and the caller learns nothing of it.
 _STATUSES: tuple[tuple[type[AxonError], int], ...] = (
     (MessageTooLarge, 413),
     (MalformedMessage, 400),

@@ -1,4 +1,4 @@
-"""Who may see a page that a program of ours serves to the browsers of its own computer.
+"""Access to a page that a program of ours serves to the browsers of its own computer.
 
 Loopback alone is no wall: any page that somebody's browser has open can call 127.0.0.1, under a name of its own (DNS
 rebinding) or as itself. So the name in `Host` must be ours, and calls that another site made are refused.

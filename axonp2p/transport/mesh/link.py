@@ -80,7 +80,7 @@ class LinkShaper(Protocol):
 
 
 class LinkCompanion(Protocol):
-    """Who has words of its own with the members, on the same links: what is lost with a link is its own affair."""
+    """A part with words of its own with the members, on the same links: words lost with a link are its own affair."""
 
     kinds: Any
     """The union of the messages that it hears."""
@@ -90,7 +90,7 @@ class LinkCompanion(Protocol):
         ...
 
     def down(self, rank: int) -> None:
-        """What was on the way to that member or from it may be lost."""
+        """Messages that were on the way to that member or from it may be lost."""
         ...
 
     async def heard(self, rank: int, message: Message, payload: memoryview) -> None:

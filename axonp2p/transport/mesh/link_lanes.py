@@ -154,7 +154,7 @@ class LinkLanes:
                 self._stir()
 
     def cut(self) -> None:
-        """The session has ended: the lanes end with it. What has come on them is still delivered."""
+        """The session has ended: the lanes end with it. Messages that have come on them are still delivered."""
         for lane, token in ((self._sender, self._sending_token), (self._receiver, self._receiving_token)):
             self._lanes.withdraw(token)
             if lane is not None:

@@ -146,7 +146,7 @@ class Mesh:
         return self._link_of(peer) is not None
 
     def post(self, rank: int, payload: bytes | memoryview) -> None:
-        """Queue one message, which must not be changed afterwards. Whoever posts keeps count of what waits
+        """Queue one message, which must not be changed afterwards. The caller keeps count of what waits
         (`LinkShaper`).
 
         Raises `Unreachable` when that rank is not in the job or is lost, `MessageTooLarge` over `PAYLOAD_LIMIT`.

@@ -10,5 +10,5 @@
       | <========= TLS 1.3 between caller and peer, pinned =========> |   the relay passes bytes on, and can read none
 
 A stream is a connection of its own on both sides: TCP slows down whoever is too fast, no stream waits for another, and
-the relay holds no more than a few buffers of each. What may be carried is decided in `admission`, by numbers alone.
+the relay holds no more than a few buffers of each. The limits of streams are decided in `admission`, by numbers alone.
 """

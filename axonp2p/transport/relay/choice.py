@@ -42,7 +42,7 @@ class _History:
 
 
 class RelayChoice:
-    """One peer's relays. Whoever opens a registration tells how it goes, by the relay's address."""
+    """One peer's relays. The code that opens a registration tells how it goes, by the relay's address."""
 
     def __init__(self, chance: random.Random) -> None:
         self._chance = chance

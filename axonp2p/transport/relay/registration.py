@@ -89,7 +89,7 @@ class Registration:
         in_background(self._opening, self._open(session, order), "relayed stream")
 
     async def _open(self, session: Session, order: OpenStream) -> None:
-        """One caller. Whatever goes wrong is this caller's business alone."""
+        """One caller. An error is this caller's business alone."""
 
         async def ready() -> None:
             await session.send(StreamReady(ticket=order.ticket))

@@ -1,6 +1,6 @@
 """The relay: registers peers over their sessions, takes CONNECT from callers, and joins the two (a door).
 
-What it carries is decided in `admission`. Whoever serves HTTP adds `connects` to the application's middlewares,
+Its traffic is decided in `admission`. The code that serves HTTP adds `connects` to the application's middlewares,
 `add_routes` to its addresses, and hands sessions whose first message is `RegisterAtRelay` to `serve`.
 """
 

@@ -115,7 +115,7 @@ def take_over(request: web.Request, carried: Carried) -> End:
 
 
 def join(one: End, other: End) -> None:
-    """What comes in at one goes out at the other, from now on."""
+    """Bytes that come in at one go out at the other, from now on."""
     one.other, other.other = other, one
 
 

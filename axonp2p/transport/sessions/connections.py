@@ -94,8 +94,9 @@ class Connection(asyncio.Protocol):
         """`asyncio.Protocol`."""
         assert isinstance(transport, asyncio.Transport)
         assert self._connections is not None
-        # What comes belongs to TLS, which is not there yet. Said now, Debian's Python 3.11.2 would forget it: it begins
-        # to read right after this call. Its first reading comes after the loop's next step, so it is stopped in time.
+        # The coming bytes belong to TLS, which is not there yet. Said now, Debian's Python 3.11.2 would forget it: it
+        # begins to read right after this call. Its first reading comes after the loop's next step, so it is stopped in
+        # time.
         asyncio.get_running_loop().call_soon(transport.pause_reading)
         self.plain = transport
         self._connections.came(self, transport)
@@ -132,7 +133,7 @@ class Connections:
     """Those of one listener. `serves` is set before the first one comes."""
 
     def __init__(self, tls: ssl.SSLContext, proxies: Networks = ()) -> None:
-        """Who calls from `proxies` has to say for whom, by the PROXY protocol, and is believed."""
+        """A proxy that calls from `proxies` has to say for whom, by the PROXY protocol, and is believed."""
         self._proxies = proxies
         self._unnamed = 0
         """Connections of proxies that have not said yet for whom."""

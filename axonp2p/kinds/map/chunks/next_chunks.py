@@ -122,5 +122,5 @@ class NextChunks:
 
     @property
     def _may_copy(self) -> bool:
-        # Whoever is idle now found nothing to take.
+        # A peer that is idle now found nothing to take.
         return any(self._chunks.idle(rank) for rank in self._chunks.able())

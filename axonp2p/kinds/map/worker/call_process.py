@@ -1,6 +1,6 @@
 """The process that makes the calls of one core, one chunk after the other.
 
-What the function prints goes to the job's log: the link to the worker is a descriptor of its own. Results are packed in
+The function's output goes to the job's log: the link to the worker is a descriptor of its own. Results are packed in
 here, so that a value that cannot travel costs its call and nothing else.
 """
 

@@ -25,7 +25,7 @@ class OwnCalls:
 
 
 def load_own_calls(order: PrepareCalls, bundle: Path) -> OwnCalls:
-    """What loading them raised is raised by each call."""
+    """The error that loading them raised is raised by each call."""
     os.chdir(bundle)
     if str(bundle) not in sys.path:
         sys.path.insert(0, str(bundle))

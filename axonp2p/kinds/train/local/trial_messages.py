@@ -20,7 +20,7 @@ _Name = Annotated[str, msgspec.Meta(max_length=40)]
 
 
 class TrialDoing(Message, tag=True, frozen=True):
-    """What is begun now; whatever was said of before is over."""
+    """The part that is begun now; the one before is over."""
 
     what: Annotated[str, msgspec.Meta(max_length=200)]
 

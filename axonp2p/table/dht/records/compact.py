@@ -70,7 +70,7 @@ class CompactRow(Message, frozen=True, array_like=True):
     flags: Annotated[int, msgspec.Meta(ge=0, le=15)]
     """1: it takes work at present; 2: it signs tokens for itself; 4: nobody could dial it; 8: it is a relay."""
     packed_relays: Annotated[tuple[PackedRelay, ...], msgspec.Meta(max_length=MOST_RELAYS)]
-    """Who holds a connection of it: IP address, port, and the fingerprint that must answer there."""
+    """The relays that hold a connection of it: IP address, port, and the fingerprint that must answer there."""
 
     @property
     def peer(self) -> PeerId:
@@ -171,7 +171,7 @@ def peek(data: bytes) -> CompactRow:
     """What a signed form says, not yet to be believed. Raises `MessageTooLarge` or `MalformedMessage`.
 
     The reading stands before the signature here, unlike elsewhere: the key is part of the row, and a row that has
-    expired or stands in the wrong place shall not cost the holder 60 us of Ed25519. What is read is one flat array.
+    expired or stands in the wrong place shall not cost the holder 60 us of Ed25519. The part read is one flat array.
     """
     if len(data) > LARGEST:
         raise MessageTooLarge(f"compact row of {len(data)} bytes; at most {LARGEST}")

@@ -18,7 +18,7 @@ from axonp2p.transport.flow.address_tokens import AddressTokens
 from axonp2p.transport.flow.rate_limit import RateLimit
 
 MOST_SOURCES = 8192
-"""Whose pace is remembered at once, here and by `protocol`."""
+"""The sources whose pace is remembered at once, here and by `protocol`."""
 
 _OVERHEAD_OF_A_ROW = 3
 """Bytes that msgpack adds to each row of a page."""
@@ -100,7 +100,7 @@ class RecordStore:
 
     def __init__(self, secret: bytes, limits: StoreLimits | None = None) -> None:
         self.tokens = AddressTokens(secret)
-        """Whoever puts rows here must have heard an answer of this node."""
+        """A caller that puts rows here must have heard an answer of this node."""
         self._limits = limits or StoreLimits()
         self._sets: dict[bytes, _Set] = {}
         self._signers: Counter[bytes] = Counter()
@@ -128,7 +128,7 @@ class RecordStore:
             return PutResult(StoreOutcome.FULL, "too many puts a second")
         self.expire(now)
         try:
-            # What costs nothing first; the signature, 60 us, last.
+            # The checks that cost nothing first; the signature, 60 us, last.
             seen = peek(data)
             if not belongs(seen, key, depth):
                 return PutResult(StoreOutcome.REFUSED, "does not belong under this key")

@@ -69,7 +69,7 @@ class Lookup:
             self._learn(contact)
 
     def next(self) -> list[Contact]:
-        """Whom to ask now: as many as there are free places. They count as asked.
+        """The contacts to ask now: as many as there are free places. They count as asked.
 
         Where many are dead there are more places: one more for each that was lost, up to three times as many. And
         whoever would be next if as many of the rest are dead is asked at once, too, instead of one soft limit later.

@@ -1,4 +1,4 @@
-"""Whom a node knew when it stopped, in a JSON file: never a pickle, written whole or not at all."""
+"""The contacts that a node knew when it stopped, in a JSON file: never a pickle, written whole or not at all."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whom a DHT node knows: contacts that proved their ids, by their distance, within limits for each network (pure).
+"""The contacts of a DHT node: those that proved their ids, by their distance, within limits for each network (pure).
 
 A subclass of `kademlia.routing.RoutingTable`, whose own search misses a fifth of the true nearest, whose buckets
 split by what is in them instead of by what they are for, and which anybody may fill.

@@ -25,7 +25,7 @@ SURE_VOTES = 4
 
 
 class Challenges:
-    """Who is under challenge, and what the answers say of this node's own address."""
+    """The addresses under challenge, and what the answers say of this node's own address."""
 
     def __init__(
         self,

@@ -1,7 +1,7 @@
 """One node's datagrams: questions in, answers out, and the other way round.
 
 A subclass of the package's protocol, whose own way would let one answer close the socket for good (port 70000), raise
-out of a look-up (a list where bytes were meant) or store anything from anybody. Whatever comes in ends here.
+out of a look-up (a list where bytes were meant) or store anything from anybody. All that comes in ends here.
 """
 
 from __future__ import annotations

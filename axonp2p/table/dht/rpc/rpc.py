@@ -38,7 +38,7 @@ class Find:
 
     key: bytes
     token: bytes
-    """What the node handed out before, or nothing: it proves that the caller's address is real."""
+    """A token that the node handed out before, or nothing: it proves that the caller's address is real."""
     start: bytes
     """From which place in the set records are wanted (`keys.page_order`); nothing when none are."""
 

@@ -72,14 +72,14 @@ class Crawl:
     def _go_on(self) -> None:
         if self._over:
             return
-        # Who is slow for another look-up takes no place here, so that there may be more to ask at once.
+        # A node that is slow for another look-up takes no place here, so that there may be more to ask at once.
         while contacts := self._lookup.next():
             for contact in contacts:
                 self._ask(contact)
         if self._asked >= MOST_QUESTIONS or (self._lookup.done and not self._further):
             self.stop()
         elif self._lookup.done:
-            # Whoever waits for the nearest goes on with them; the further ones are nobody's hurry.
+            # The caller that waits for the nearest goes on with them; the further ones are nobody's hurry.
             self._end.set_result(None)
             self._lookup.widen(WIDTH + self._further)
             self._further = 0

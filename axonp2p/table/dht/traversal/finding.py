@@ -58,7 +58,7 @@ class _Set:
         self.key = key
         self.holders: list[_Holder] = []
         self.seen: set[bytes] = set()
-        """Whose rows, by public key."""
+        """The peers whose rows were read, by public key."""
         self._depth = depth
         self._sample = sample
 
@@ -67,7 +67,7 @@ class _Set:
         self.seen |= self._sample.add(records, now, lambda row: belongs(row, self.key, self._depth))
 
     def promising(self) -> list[_Holder]:
-        """Who may have rows that were not seen: more than they have shown, and more than there are so far."""
+        """The nodes that may have rows not seen yet: more than they have shown, and more than there are so far."""
         return [holder for holder in self.holders if max(holder.shown, len(self.seen)) < holder.held]
 
 
@@ -118,7 +118,7 @@ class Finder:
         enough = Enough(wanted, count)
         for names in self._order(wanted):
             whole = await asyncio.gather(*(self._read_class(name, enough) for name in names))
-            # Who has read all rows that there are need not look for more of them elsewhere.
+            # A reader that has read all rows that there are need not look for more of them elsewhere.
             if enough.reached or (EVERYBODY, True) in zip(names, whole, strict=True):
                 break
         rows = enough.fitting()

@@ -78,7 +78,7 @@ _PLAIN = StepOptions()
 
 
 class Shards:
-    """A task's data in `count` shards. Whatever chance `data()` draws is the same for every shard of a job."""
+    """A task's data in `count` shards. The chance that `data()` draws is the same for every shard of a job."""
 
     def __init__(self, task: Task, count: int, seed: int, batch: int, options: StepOptions = _PLAIN) -> None:
         """`batch`: samples a step."""

@@ -117,8 +117,8 @@ class NumberedBatches:
 class StreamedBatches:
     """Of streams that are read from their beginning, again and again, in turn where there are several.
 
-    A step reads the samples behind those of the steps before it. Who begins in the middle of a job reads past them.
-    What a stream draws by chance is its own: the steps between two of its samples change nothing in it.
+    A step reads the samples behind those of the steps before it. A member that begins in the middle of a job reads
+    past them. A stream's draws by chance are its own: the steps between two of its samples change nothing in it.
     """
 
     def __init__(self, task: Task, streams: Sequence[Any], draw: Draw, doing: str) -> None:
