@@ -47,7 +47,7 @@ def person(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Person]:
     """Somebody whose swarm of three peers is up."""
     somebody = Person(tmp_path_factory.mktemp("person"))
     somebody.ask("swarm", "up", "-n", "3")
-    write_job(somebody.folder / "first", peers=3, least=3, rounds=2, pause=0.3)
+    write_job(somebody.folder / "first", peers=3, least=3, rounds=8, pause=0.3)
     write_job(somebody.folder / "second", peers=2, least=2, rounds=1)
     yield somebody
     somebody.run("swarm", "down")
