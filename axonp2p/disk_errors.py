@@ -1,4 +1,4 @@
-"""What a person can do about a file that cannot be read or written: a full disk is not a damaged file (pure)."""
+"""Fixes for a file that cannot be read or written: a full disk is not a damaged file (pure)."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def fix_of(error: OSError | sqlite3.Error, path: Path, when_damaged: str = "") -
 
 
 def not_writable(path: Path, error: OSError) -> SettingsError:
-    """What to tell of a disk that takes no more, or a folder that is not ours."""
+    """The error for a disk that takes no more, or a folder that is not ours."""
     return SettingsError(
         f"cannot write to {error.filename or path}: {error.strerror or error}",
         fix=fix_of(error, Path(error.filename or path)),

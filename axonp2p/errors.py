@@ -13,7 +13,7 @@ from typing import ClassVar
 
 
 class AxonError(Exception):
-    """What happened (`message`), why (`cause`), and the command or change that mends it (`fix`)."""
+    """The event (`message`), why (`cause`), and the command or change that mends it (`fix`)."""
 
     code: ClassVar[str] = "AX-001"
     exit_code: ClassVar[int] = 70
@@ -24,7 +24,7 @@ class AxonError(Exception):
         self.cause = cause
         self.fix = fix
         self.facts: Mapping[str, str] = MappingProxyType({})
-        """What programs read beside it, by name, such as the `job` that failed."""
+        """The values that programs read beside it, by name, such as the `job` that failed."""
 
     def __str__(self) -> str:
         """All three, a line each: what a notebook or a traceback shows of it."""
@@ -111,7 +111,7 @@ class JobFileWrong(SettingsError):
 
 
 class PackagesWrong(JobFileWrong):
-    """What `[packages]` asks for cannot be brought as wheels, or not sent; `message` names it."""
+    """A package that `[packages]` asks for cannot be brought as a wheel, or not sent; `message` names it."""
 
     code = "AX-903"
 
@@ -130,7 +130,7 @@ class LogDamaged(SettingsError):
 
 
 class NotFound(SettingsError):
-    """What was asked for by name is not there."""
+    """A thing that was asked for by name is not there."""
 
     code = "AX-501"
     exit_code = 5

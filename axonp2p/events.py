@@ -1,4 +1,4 @@
-"""What `job.events()` tells: the classes of all events, those of every job first, then those of each kind.
+"""The events of `job.events()`: the classes of all of them, those of every job first, then those of each kind.
 
     from axonp2p.events import JobFinished, RoundFinished
 

@@ -1,4 +1,4 @@
-"""What a program's doctor found, one check a line: as text for people and as data for programs (pure)."""
+"""The findings of a program's doctor, one check a line: as text for people and as data for programs (pure)."""
 
 from __future__ import annotations
 

@@ -51,7 +51,7 @@ class UseSettings(_Section, frozen=True):
     cores: int = 0
     """Cores for each job; 0: as many as `cores` of `[peer]` says. Fewer are held to at once."""
     memory_mb: Mebibytes = 0
-    """What all jobs together may use, in MiB; over it they are handed back. 0: as each job's own limit says."""
+    """Memory for all jobs together, in MiB; over it they are handed back. 0: as each job's own limit says."""
     others_cpu: int = 25
     """Percent of all cores: jobs wait while other programs use more. 100: never wait for that."""
 
@@ -64,7 +64,7 @@ class PeerSettings(_Section, frozen=True):
     listen: str = "0.0.0.0:7071"
     """HOST:PORT that other peers and clients dial; port 0 takes a free one."""
     name: str = ""
-    """What people see; made from the key when empty."""
+    """The name that people see; made from the key when empty."""
     cores: int = 0
     """Cores for each job; 0 means half of the machine's, shared among the slots."""
     memory_mb: Mebibytes = 0
@@ -170,7 +170,7 @@ class TrackerSettings(_Section, frozen=True):
     announce_every: Seconds = 300
     """Seconds between a peer's announces (60 to 1200); a row is valid for twice that."""
     owing: str = "open"
-    """What a client may owe: "open": any amount; "limited": `owing-credits`; "earned": what it earned itself."""
+    """The most a client may owe: "open": any amount; "limited": `owing-credits`; "earned": what it earned itself."""
     owing_credits: float = 0.0
     """Credits that a client may owe more than it earned, with owing = "limited"."""
     vouched_clients: list[str] = []

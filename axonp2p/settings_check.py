@@ -32,7 +32,7 @@ Sections = dict[str, dict[str, FieldInfo]]
 
 
 def checked_file(text: str, path: Path, kind: type[msgspec.Struct]) -> dict[str, Any]:
-    """What the file says, every key and value of it looked at. Raises `SettingsError` for the first mistake."""
+    """The settings of the file, every key and value of it looked at. Raises `SettingsError` for the first mistake."""
     try:
         plain = tomllib.loads(text)
     except (ValueError, RecursionError) as error:
@@ -78,7 +78,7 @@ def add_environment(
 
 
 def value_of_words(kind: type[msgspec.Struct], key: str, words: Sequence[str], *, command: str) -> Any:
-    """What TOML has for the `words` that a person gives `key` in a section. Raises `SettingsError`.
+    """The TOML value of the `words` that a person gives `key` in a section. Raises `SettingsError`.
 
     A list has each word as an entry; all else is one word, numbers with their unit where they have one. `command` is
     what `key` and the words were typed behind.

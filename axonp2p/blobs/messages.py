@@ -1,4 +1,4 @@
-"""What travels while a blob is passed on: the client gives, members tell what they have, ask, and give.
+"""The messages that travel while a blob is passed on: the client gives, members tell what they have, ask, and give.
 
     client                                        peer
       | BlobManifest(name) + the manifest ------> |
@@ -128,4 +128,4 @@ class BlobDropped(Message, tag=True, frozen=True):
 
 
 BetweenHolders = BlobHave | BlobGot | BlobAsk | BlobPiece
-"""What members say to each other."""
+"""The messages between members."""

@@ -50,10 +50,10 @@ class PiecePicker(ABC, Generic[Ask]):
 
     @abstractmethod
     def _ask_for(self, numbers: list[int]) -> Ask:
-        """What asks for these."""
+        """The message that asks for these."""
 
     def asks(self, now: float) -> list[tuple[int, Ask]]:
-        """What to ask now of all that have room, the fastest first."""
+        """The pieces to ask now of all that have room, the fastest first."""
         if not self._missing:
             return []
         awake = [(rank, sender) for rank, sender in self._present.items() if not sender.resting]

@@ -25,7 +25,7 @@ LONGEST_REST_S = 60.0
 
 
 class PieceSender:
-    """What is known of one sender. `patience`: how long it may be silent while nothing is learnt of it."""
+    """The facts known of one sender. `patience`: how long it may be silent while nothing is learnt of it."""
 
     def __init__(self, patience: float) -> None:
         self._patience = patience
@@ -90,7 +90,7 @@ class PieceSender:
         self.asked.update(numbers)
 
     def to_try(self) -> list[int]:
-        """What it is tried with now; nothing when it is not late, tried already, or owes nothing."""
+        """The pieces that it is tried with now; nothing when it is not late, tried already, or owes nothing."""
         if self.resting or not self._silences or self._tried_with is not None:
             return []
         return list(self.under_way)[-1:]

@@ -30,7 +30,7 @@ def piece_count(size: int) -> int:
 
 @dataclass(frozen=True)
 class PieceBook:
-    """What the pieces of some content must hash to."""
+    """The hashes that the pieces of some content must have."""
 
     hashes: bytes
     """BLAKE3 of every piece, one after the other."""

@@ -1,4 +1,4 @@
-"""What the client gives to whom, so that a bundle leaves it about once. Pure: times in seconds are passed in.
+"""The pieces that the client gives, and to whom: a bundle leaves it about once. Pure: times in seconds are passed in.
 
 Each piece goes to one peer, different ones to different peers, and the peers pass them on to each other. A peer that
 passes on what it was given is given more, so that a slow one is no bottleneck (super-seeding: Hoffman, BEP 16, 2008).

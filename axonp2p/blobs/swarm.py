@@ -29,7 +29,7 @@ class BlobSwarm(PiecePicker[list[int]]):
         super().__init__(set(range(blob.count)) - self.have)
         self._blob = blob
         self._holds: dict[int, set[int]] = {}
-        """What each neighbour has that we lacked."""
+        """The pieces of each neighbour that we lacked."""
         self._holders = {number: chance.random() for number in self._missing}
         """How many have each, and a fraction: among equally rare ones any, so that members do not all ask for one."""
 

@@ -1,4 +1,4 @@
-"""What the client packs and a sandbox opens: a pickle, the versions that it was made with, the arrays it leaves out."""
+"""The form that the client packs and a sandbox opens: a pickle, its versions, the arrays it leaves out."""
 
 from __future__ import annotations
 

@@ -26,7 +26,7 @@ from axonp2p.errors import NotPicklable
 _MOST_FUNCTIONS = 32
 _INSTALLED = {"site-packages", "dist-packages"}
 _PICKLING_ERRORS = (pickle.PicklingError, TypeError, AttributeError, ValueError, RecursionError, NotImplementedError)
-"""What pickling raises for an object that it cannot take, beside errors of the object's own methods."""
+"""The errors of pickling for an object that it cannot take, beside errors of the object's own methods."""
 
 
 _BY_VALUE_LOCK = threading.Lock()

@@ -135,7 +135,7 @@ def _write_end(folder: JobFolder, state: JobState, why: str) -> None:
 
 
 def words_of(job: Job) -> dict[str, Callable[[], None]]:
-    """What each word of its owner's leads to."""
+    """The action that each word of its owner's leads to."""
     return {
         JobCommand.PAUSE: job.pause,
         JobCommand.LEAVE: job.leave,
@@ -145,7 +145,7 @@ def words_of(job: Job) -> dict[str, Callable[[], None]]:
 
 
 def _obey(words: dict[str, Callable[[], None]]) -> None:
-    """What the job's owner wants, word by word; and the end, when the host is gone."""
+    """Obey the job's owner, word by word; and end, when the host is gone."""
     for line in sys.stdin:
         if act := words.get(line.strip()):
             act()

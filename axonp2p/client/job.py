@@ -65,7 +65,7 @@ class Job:
 
     @property
     def record(self) -> JobRecord:
-        """What is written down of it: state, peers, credits, and what its kind adds."""
+        """The record of it: state, peers, credits, and what its kind adds."""
         return self._folder.read()
 
     def events(self) -> JobEvents:
@@ -111,7 +111,7 @@ class Job:
     @overload
     def fetch(self, out: str | Path, *, round: int | str | None = None) -> Path: ...
     def fetch(self, out: str | Path | None = None, *, round: int | str | None = None) -> Any:
-        """What the job came to; or, into the folder `out`: the files of that, its events and its logs.
+        """The result of the job; or, into the folder `out`: the files of that, its events and its logs.
 
         Of a training: the weights, a state dict of names to `torch.Tensor`. Of copies of a command: a list of
         `kinds.run.fetched.FetchedCopy`, failed ones too. Of a kind without files: its record. Waits for a job that runs
@@ -140,7 +140,7 @@ class Job:
 
     @property
     def _told_files(self) -> list[str]:
-        """What every fetch brings beside the result."""
+        """The files that every fetch brings beside the result."""
         folder = self._folder
         return [file.name for file in (folder.metrics, folder.events, folder.report, folder.logs)]
 

@@ -32,7 +32,7 @@ _pages: dict[Path, Any] = {}
 
 
 class Picture(Protocol):
-    """What IPython's `display(..., display_id=True)` gives."""
+    """The object that IPython's `display(..., display_id=True)` gives."""
 
     def update(self, shown: object) -> None:
         """Show this in the same place."""
@@ -77,7 +77,7 @@ def as_html(record: JobRecord, *, at_work: bool, page: str) -> str:
 
 
 def notebook_display() -> Callable[..., Picture] | None:
-    """What shows things below the cell that runs; None where no notebook does."""
+    """The function that shows things below the cell that runs; None where no notebook does."""
     ipython = sys.modules.get("IPython")
     shell = ipython.get_ipython() if ipython else None
     if shell is None or not hasattr(shell, "kernel"):

@@ -1,4 +1,4 @@
-"""What to do about a job that has no result, or cannot go on: a next command that leads somewhere. Pure."""
+"""The fix for a job that has no result, or cannot go on: a next command that leads somewhere. Pure."""
 
 from __future__ import annotations
 

@@ -63,7 +63,7 @@ class SeenPeer:
     estimate_s: float | None = None
     """Round trip by coordinates; None while this client or the peer has none."""
     trust: str = "new"
-    """What this client's own checks have found of its work: `new`, `3 of 10`, `12 passed`, `convicted`."""
+    """The findings of this client's own checks of its work: `new`, `3 of 10`, `12 passed`, `convicted`."""
     relay: str = ""
     """The relay through which it was measured; empty when it was called directly, or not at all."""
     other_version: str = ""
@@ -84,7 +84,7 @@ class Survey:
 
 @dataclass(frozen=True)
 class CreditTotal:
-    """What receipts add up to for one key, in credits."""
+    """The sum of receipts for one key, in credits."""
 
     name: str
     """As its jobs knew it here, or the first letters of its key."""
@@ -95,7 +95,7 @@ class CreditTotal:
     owed_flops: int
     receipts: int
     stands: float | None = None
-    """What of `earned` stands at the tracker that was asked (docs/ledger.md); None where it is not told (for a job)."""
+    """The part of `earned` standing at the tracker asked (docs/ledger.md); None where it is not told (for a job)."""
 
 
 @dataclass(frozen=True)

@@ -257,7 +257,7 @@ class Swarm:
         return self._loop.call(self._hosted().find_all())
 
     def packages(self, folder: str | Path, spec: JobSpec | None = None) -> PackagePlan:
-        """What the job in `folder`, or `spec` with its files there, would bring along for the peers of the table now.
+        """Packages of the job in `folder`, or of `spec` with its files there, for the peers of the table now.
 
         Raises `PackagesWrong` for what cannot be had as wheels, or not be sent, and `IndexUnreachable`.
         """
@@ -297,7 +297,7 @@ class Swarm:
         return Job(folder, EventFeed.of(folder.read_events()), stop=lambda: self._stop_kept(folder))
 
     def status(self, job: str) -> JobRecord:
-        """What is written down of a job."""
+        """The record of a job."""
         return self._store.find(job).read()
 
     # --- the swarm ---
@@ -333,7 +333,7 @@ class Swarm:
         return self._loop.call(looking)
 
     def credits(self, job: str = "", *, keys: Sequence[PeerId] = ()) -> Credits:
-        """What the ledger of a tracker says: of this client and the peers of its jobs, of one job, or of these keys.
+        """The sums in the ledger of a tracker: of this client and the peers of its jobs, of one job, or of these keys.
 
         Raises `LogForked` when that tracker's log is known to be false.
         """

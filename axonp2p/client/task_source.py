@@ -20,7 +20,7 @@ from axonp2p.errors import JobFileWrong
 from axonp2p.jobs.task_text import definition, free_names, is_guarded, literal, together, with_name
 
 IN_A_NOTEBOOK = "task.py"
-"""What the file of a class that has none is called in the bundle."""
+"""The name in the bundle of the file of a class that has none."""
 
 
 @dataclass(frozen=True)
@@ -33,7 +33,7 @@ class TaskSource:
     folder: Path
     """Where the files lie that its job may name in `data`."""
     called: str
-    """What it is, for the job's name."""
+    """The word for it in the job's name."""
 
 
 def source_of(task: object) -> TaskSource:
@@ -119,7 +119,7 @@ def _of_cells(kind: type) -> str:
 
 @dataclass
 class _Gathered:
-    """What a class needs, found name by name; what another piece stands on comes before it."""
+    """The pieces that a class needs, found name by name; a piece that another one stands on comes before it."""
 
     module: str
     imports: list[str] = field(default_factory=list)

@@ -100,7 +100,7 @@ class HostLine:
         return found
 
     async def folder(self, job: str, record: bytes) -> tuple[FolderState, bytes]:
-        """What is in the job's folder; and its job.json, unless it is `record`."""
+        """The files in the job's folder; and its job.json, unless it is `record`."""
         known = hashlib.sha256(record).digest() if record else b""
         await self._session.send(AskFolder(job=job, record=known))
         answer, payload = await self._next(FolderState)
@@ -119,7 +119,7 @@ class HostLine:
         return answer.offset, bytes(payload)
 
     async def tell(self, job: str, wish: HostedWish) -> None:
-        """What is to become of the job."""
+        """Tell what is to become of the job."""
         await self._session.send(TellJob(job=job, wish=wish))
         await self._next(JobTold)
 

@@ -32,7 +32,7 @@ ASK_WITHIN_S = 10.0
 
 @dataclass
 class Copies:
-    """What all copies at one host share."""
+    """The state that all copies at one host share."""
 
     find_host: Callable[[PeerId], Host | None] = lambda peer: None
     """Where a trusted host is; None when none with that key is known."""

@@ -86,13 +86,13 @@ class HostedRecord(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def role(self) -> HostRole:
-        """What this host is to the job."""
+        """The part of this host in the job."""
         return "copy" if self.copies else "took over" if self.took_over else "host"
 
 
 @dataclass(frozen=True)
 class HostedProgress:
-    """What the host reads of a job.json: where the job is, and no more."""
+    """The part of a job.json that the host reads: where the job is, and no more."""
 
     state: JobState
     done: int
@@ -171,7 +171,7 @@ class HostedFolder:
             return None
 
     def bytes_used(self) -> int:
-        """What all its files take."""
+        """The bytes of all its files."""
         return bytes_under(self.path)
 
     def remove(self) -> None:
@@ -242,7 +242,7 @@ def packed_in(folder: Path) -> list[Path]:
 
 
 def bytes_under(path: Path) -> int:
-    """What all files in there take."""
+    """The bytes of all files in there."""
     used = 0
     for folder, _, files in os.walk(path):
         for file in files:

@@ -1,4 +1,4 @@
-"""What becomes of a hosted job when its process has ended, and when a second host copies it again (pure)."""
+"""The fate of a hosted job when its process has ended, and when a second host copies it again (pure)."""
 
 from __future__ import annotations
 

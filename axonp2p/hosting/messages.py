@@ -1,4 +1,4 @@
-"""What a client and a host of its jobs say to each other, over a session."""
+"""The messages of a client and a host of its jobs, over a session."""
 
 from __future__ import annotations
 

@@ -27,7 +27,7 @@ UNREAD_BYTES = 4096
 
 @dataclass(frozen=True)
 class RunOrders:
-    """What the process is told on its command line."""
+    """The arguments of the process on its command line."""
 
     job: str
     most_bytes: int
@@ -87,7 +87,7 @@ class JobProcess:
 
 
 class Process(Protocol):
-    """What the host's care needs of a process. `JobProcess` is the real one."""
+    """The part of a process that the host's care needs. `JobProcess` is the real one."""
 
     @property
     def pid(self) -> int:
@@ -108,7 +108,7 @@ class Process(Protocol):
 
 
 class Program:
-    """What is run for hosted jobs."""
+    """The program that is run for hosted jobs."""
 
     async def start(self, folder: HostedFolder, orders: RunOrders) -> Process:
         """Carry the job on. Raises `OSError` when the system starts no more processes."""

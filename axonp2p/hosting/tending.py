@@ -78,7 +78,7 @@ class Tending:
         return self._process.pid if self._process else None
 
     def held(self) -> HeldJob:
-        """What `admission` knows of it. Reads the disk."""
+        """The facts of it that `admission` needs. Reads the disk."""
         record, progress = self.record, self.folder.progress()
         done = progress.done if progress else 0
         if done > self._done:
@@ -120,7 +120,7 @@ class Tending:
             )
 
     async def tell(self, wish: HostedWish) -> None:
-        """What its owner wants of it. Raises `TooOften` when that would start processes again and again.
+        """Take in the wish of its owner. Raises `TooOften` when that would start processes again and again.
 
         A copy begins by `take_over` alone, and is let go when the job is.
         """

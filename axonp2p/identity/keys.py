@@ -62,7 +62,7 @@ def verify_by_key(public_key: bytes, purpose: str, payload: bytes, signature: by
     if len(public_key) != PUBLIC_KEY_BYTES or len(signature) != SIGNATURE_BYTES:
         raise BadSignature(f"the signer of {purpose} has no key, or no signature")
     try:
-        # What `VerifyKey` calls; making one takes as long as a tenth of it.
+        # The function that `VerifyKey` calls; making one takes as long as a tenth of it.
         crypto_sign_open(signature + _bound(purpose, payload), public_key)
     except BadSignatureError as error:
         raise BadSignature(f"the signature does not fit its signer for {purpose}") from error

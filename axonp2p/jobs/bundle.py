@@ -49,7 +49,7 @@ class Bundle:
 
     @cached_property
     def blob(self) -> Blob:
-        """What a peer is told of them before the pieces come."""
+        """The description of them that a peer is told before the pieces come."""
         return Blob(Manifest(files=[BlobFile(path=f.path, size=f.size, blake3=f.hashes) for f in self.files]))
 
     def piece(self, number: int) -> bytes:

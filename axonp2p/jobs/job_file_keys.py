@@ -34,7 +34,7 @@ class Wrong(Exception):
 
 
 def wrong_value(problem: str, fix: str) -> Wrong:
-    """What a rule raises: why, and a value that it would take. The reader adds section and key."""
+    """The error of a rule: why, and a value that it would take. The reader adds section and key."""
 
     return Wrong("", "", problem, fix)
 
@@ -224,7 +224,7 @@ def installed(value: Any) -> str:
 MOST_INSTALLED = 32
 """Packages that job.toml may name; what they need comes beside."""
 LONGEST_RESERVATION_S = 24 * 3600
-"""What trackers and peers allow."""
+"""The values that trackers and peers allow."""
 
 COMMON: Sections = {
     "": {

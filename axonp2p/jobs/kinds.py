@@ -20,7 +20,7 @@ class JobKind:
     name: str
     """As job.toml has it in `kind`, and as its section there is called."""
     section: str
-    """What job.toml says of it (`jobs.section.Section`)."""
+    """Its part of job.toml (`jobs.section.Section`)."""
     record: str
     """Its `JobRecord`: what job.json keeps of it."""
     events: str
@@ -54,7 +54,7 @@ class JobKind:
     counter: str = ""
     """The field of job.json that counts the units of its work that are done; empty: none does."""
     unit: str = "unit"
-    """What is counted."""
+    """The things counted."""
     suits: str = ""
     """Says why a peer that meets a job's need cannot do it, from the spec and what the peer offers
     (`kinds.map.section.why_not`): empty text when it can. Empty: they all can."""

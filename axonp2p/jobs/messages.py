@@ -299,7 +299,7 @@ PeerMessage = (
 )
 
 OwnersMessage = WorkerPaused | WorkerResumed | HandBack
-"""What a peer says for its owner."""
+"""The messages of a peer for its owner."""
 
 LOG_BYTES_A_SECOND = 64 * 1024
 """How fast a log is followed: as much of its cleaned text is sent."""

@@ -28,7 +28,7 @@ EVERY_FILE = ("*",)
 
 @dataclass
 class FoundOutputs:
-    """What lies there that fits."""
+    """The files there that fit."""
 
     paths: list[str] = field(default_factory=list)
     """Below the folder, sorted."""
@@ -87,7 +87,7 @@ def words_of_files(
     bounds: OutputBounds,
     have: Collection[bytes] = (),
 ) -> Iterator[tuple[OutputMessage, bytes]]:
-    """What is to be said of all files in `folder` that fit, with its payload, read as it is taken.
+    """The messages about all files in `folder` that fit, with its payload, read as it is taken.
 
     A file with one of these hashes (`file_name_hash`) is at the client already. A file that cannot be read to its end
     has no last word, and counts as left out. Raises nothing.

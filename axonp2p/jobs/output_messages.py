@@ -29,7 +29,7 @@ FileHash = Annotated[bytes, msgspec.Meta(min_length=32, max_length=32)]
 
 @dataclass(frozen=True)
 class OutputBounds:
-    """What comes home of one program, at the most."""
+    """The files that come home of one program, at the most."""
 
     files: int = MOST_OUTPUTS
     bytes: int = MOST_OUTPUT_BYTES
@@ -40,7 +40,7 @@ TASK_FILES = OutputBounds(bytes=16 * 2**20)
 
 
 def file_name_hash(path: str, sha256: bytes) -> bytes:
-    """What stands for a file of that name with that content: SHA-256 of the name, a zero byte and its own SHA-256."""
+    """The hash for a file of that name with that content: SHA-256 of the name, a zero byte and its own SHA-256."""
     return hashlib.sha256(path.encode() + b"\0" + sha256).digest()
 
 

@@ -128,7 +128,7 @@ def _as_entry(section: str, key: object) -> Callable[[Any], str]:
 
 
 def put_into(plain: Mapping[str, Any], overrides: Iterable[Override]) -> dict[str, Any]:
-    """What job.toml says, as TOML is read, with these in place of what it said of the same keys."""
+    """The content of job.toml, as TOML is read, with these in place of what it said of the same keys."""
     changed = dict(plain)
     for one in overrides:
         section = changed.get(one.section, {})

@@ -1,4 +1,4 @@
-"""What a kind of job says of job.toml: its own section, its keys above the sections, and the files that it needs."""
+"""A kind of job's part of job.toml: its own section, its keys above the sections, and the files that it needs."""
 
 from __future__ import annotations
 

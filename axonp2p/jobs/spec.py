@@ -95,7 +95,7 @@ class PackagesSpec(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class JobSpec(msgspec.Struct, frozen=True, kw_only=True):
-    """What job.toml says of a job of any kind. Each kind's own adds its section, under the kind's name."""
+    """The part of job.toml for a job of any kind. Each kind's own adds its section, under the kind's name."""
 
     name: Word
     kind: Word = UNLESS_SAID

@@ -1,4 +1,4 @@
-"""What an author can do about a mistake of the task, by its traceback, or about a limit. Pure."""
+"""Fixes by the author for a mistake of the task, by its traceback, or about a limit. Pure."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ _LIMITS = {
     "cores": "start fewer busy threads, or ask for more cores under [need] in job.toml",
     "files": "leave fewer files in /tmp, and fewer of them open",
 }
-"""What to do where a worker was ended for a limit, by its name."""
+"""The fix where a worker was ended for a limit, by its name."""
 _FRAME = re.compile(r'^ *File "(?P<file>[^"]{1,200})", line (?P<line>\d{1,9})(?:, in (?P<name>[\w<>]{1,100}))?', re.M)
 _LONGEST_LINE = 1000
 _PACKAGES = {"sklearn": "scikit-learn", "PIL": "pillow", "cv2": "opencv-python-headless", "yaml": "pyyaml"}

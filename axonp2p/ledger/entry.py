@@ -20,12 +20,12 @@ def decode_entry(data: bytes) -> DoublySigned | Voided:
 
 
 def open_entry(entry: DoublySigned | Voided) -> Receipt | Voiding:
-    """What it says, once whoever had to has signed it. Raises what `open_signed` raises."""
+    """Its content, once the ones that had to have signed it. Raises what `open_signed` raises."""
     return open_voiding(entry.voided) if isinstance(entry, Voided) else open_doubly_signed(entry)
 
 
 def read_entry(entry: DoublySigned | Voided) -> Receipt | Voiding:
-    """What it says, where its signatures were checked before. Raises `MessageTooLarge`, `MalformedMessage`."""
+    """Its content, where its signatures were checked before. Raises `MessageTooLarge`, `MalformedMessage`."""
     if isinstance(entry, Voided):
         return Voiding.in_entry(entry)
     return decode_as(entry.receipt.payload, Receipt, Receipt.LIMIT)

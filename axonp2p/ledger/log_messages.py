@@ -1,4 +1,4 @@
-"""What is asked of a tracker's log, and its answers."""
+"""The questions to a tracker's log, and its answers."""
 
 from __future__ import annotations
 

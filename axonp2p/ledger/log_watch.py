@@ -27,7 +27,7 @@ COMPARED_WITHIN_S = 30.0
 
 @dataclass(frozen=True)
 class Looked:
-    """What one look at one tracker gave."""
+    """The result of one look at one tracker."""
 
     called: str
     head: TreeHead | None = None
@@ -49,7 +49,7 @@ class _Heard:
 
 
 def read_watched(home: Path) -> WatchedLogs:
-    """What was kept in this home; blocks. Raises `MalformedMessage` when the file is damaged."""
+    """The logs kept in this home; blocks. Raises `MalformedMessage` when the file is damaged."""
     path = home / FILE
     try:
         with path.open("rb") as file:

@@ -34,7 +34,7 @@ def root(size: int, node: Node) -> bytes:
 
 
 def inclusion_path(number: int, size: int, node: Node) -> list[bytes]:
-    """What proves that entry `number` (from 0) is one of the first `size`, the leaf's neighbour first."""
+    """The proof that entry `number` (from 0) is one of the first `size`, the leaf's neighbour first."""
     if not 0 <= number < size:
         raise ValueError(f"no entry {number} among {size}")
     path = []
@@ -51,7 +51,7 @@ def inclusion_path(number: int, size: int, node: Node) -> list[bytes]:
 
 
 def consistency_path(first: int, second: int, node: Node) -> list[bytes]:
-    """What proves that the log of `second` entries begins with that of `first`; empty when they are one."""
+    """The proof that the log of `second` entries begins with that of `first`; empty when they are one."""
     if not 0 <= first <= second:
         raise ValueError(f"{first} entries cannot come before {second}")
     path = []

@@ -26,7 +26,7 @@ Amount = Annotated[int, msgspec.Meta(ge=0, le=MOST_AMOUNT)]
 
 @dataclass(frozen=True)
 class Work:
-    """What a receipt is given for: one accepted unit of a job's work, by one peer."""
+    """The work that a receipt is given for: one accepted unit of a job's work, by one peer."""
 
     unit: int
     """Its number, from 0: a round of training, a copy of a command."""
@@ -92,7 +92,7 @@ def open_doubly_signed(doubly: DoublySigned) -> Receipt:
 
 
 def place_key(receipt: Receipt) -> int:
-    """What stands for its reservation, peer and number in an index: 64 bits, signed.
+    """The number that stands for its reservation, peer and number in an index: 64 bits, signed.
 
     Two places may have one key: who finds a receipt by it looks whether it is the one. The keys of one reservation lie
     side by side, so that its receipts, which come one after the other, go to the same page of an index.
@@ -181,12 +181,12 @@ class Balance(Message, frozen=True):
 
     @property
     def earned_flops(self) -> int:
-        """What others owe this key for."""
+        """The work that others owe this key for."""
         return int(self.earned)
 
     @property
     def owed_flops(self) -> int:
-        """What this key owes others for."""
+        """The work that this key owes others for."""
         return int(self.owed)
 
 
@@ -205,7 +205,7 @@ _OF_ITS_FRAME = 512
 
 @dataclass(frozen=True)
 class ReceiptBatch:
-    """What goes into one message."""
+    """The receipts that go into one message."""
 
     receipts: list[DoublySigned]
     tokens: list[bytes]

@@ -1,4 +1,4 @@
-"""What a tracker signs of its log: heads, proofs that one continues another, and what follows from two that cannot
+"""A tracker's signed words on its log: heads, proofs that one continues another, and what follows from two that cannot
 both be true (pure).
 
 An honest tracker signs heads of one log that only grows, and gives no head an earlier time than that of a smaller one.
@@ -96,7 +96,7 @@ def proves(proof: ConsistencyProof, first: TreeHead, second: TreeHead) -> bool:
 
 
 def why_forked(evidence: ForkEvidence) -> str:
-    """What the tracker did, in words. Raises `Refused` when this convicts nobody, and what opening it raises."""
+    """The tracker's fault, in words. Raises `Refused` when this convicts nobody, and what opening it raises."""
     first, second = open_head(evidence.first), open_head(evidence.second)
     if (first.tracker, first.log) != (second.tracker, second.log):
         raise Refused("those are heads of two logs")

@@ -102,7 +102,7 @@ class EvidenceTold(Message, frozen=True):
 
 
 def open_voiding(signed: Signed[Voiding]) -> Voiding:
-    """What the client of the job signed. Raises what `open_signed` raises, and `BadSignature`."""
+    """The word that the client of the job signed. Raises what `open_signed` raises, and `BadSignature`."""
     voiding = open_signed(signed, Voiding)
     if voiding.client != signed.signer:
         raise BadSignature(f"a word of {short(voiding.client)} was signed by {short(signed.signer)}")
@@ -112,10 +112,10 @@ def open_voiding(signed: Signed[Voiding]) -> Voiding:
 
 
 def spoiled_by(receipt: Receipt) -> Spoiled:
-    """What would make this receipt void."""
+    """The client, job and peer of a word that would make this receipt void."""
     return receipt.client, receipt.job, receipt.peer
 
 
 def voiding_key(voiding: Voiding) -> int:
-    """What stands for its client, job and peer in an index of places: 64 bits, signed, as `receipt.place_key`."""
+    """The number for its client, job and peer in an index of places: 64 bits, signed, as `receipt.place_key`."""
     return int.from_bytes(sha256(f"{voiding.client}/{voiding.peer}/{voiding.job}".encode()).digest()[:8], signed=True)

@@ -108,11 +108,11 @@ class WatchedLogs:
         return [one.head for one in self._logs.values()]
 
     def conviction_of(self, tracker: PeerId) -> Conviction | None:
-        """What is known against this tracker, also when it began another log since."""
+        """The conviction known against this tracker, also when it began another log since."""
         return self._convicted.get(tracker)
 
     def last(self, tracker: PeerId) -> WatchedLog | None:
-        """What is kept of this tracker."""
+        """The record kept of this tracker."""
         return self._logs.get(tracker)
 
     def heard(self, signed: Signed[TreeHead]) -> ProofWanted | None:

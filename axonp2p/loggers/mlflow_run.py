@@ -41,7 +41,7 @@ class MlflowRun:
         return f"{self._client.tracking_uri} {self._run}"
 
     def add(self, event: Event) -> None:
-        """What has just happened. Raises `SettingsError`."""
+        """Take in the event that has just happened. Raises `SettingsError`."""
         if step := self._steps.of(event):
             moment = round(step.at * 1000)
             told = [Metric(name, value, moment, step.step) for name, value in step.values.items()]

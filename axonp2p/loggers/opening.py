@@ -25,7 +25,7 @@ class EventLogger(Protocol):
         ...
 
     def add(self, event: Event) -> None:
-        """What has just happened. Raises `SettingsError` when it cannot be written down."""
+        """Take in the event that has just happened. Raises `SettingsError` when it cannot be written down."""
         ...
 
     def close(self) -> None:

@@ -28,7 +28,7 @@ class TensorBoardFiles:
         return str(self._folder)
 
     def add(self, event: Event) -> None:
-        """What has just happened. Raises `SettingsError`."""
+        """Take in the event that has just happened. Raises `SettingsError`."""
         step = self._steps.of(event)
         try:
             if isinstance(event, JobSubmitted) or (self._file is None and step):

@@ -1,4 +1,4 @@
-"""What a logger is told of a job: its settings once, and the numbers of each round, or of each copy. Pure."""
+"""The values told to a logger of a job: its settings once, and the numbers of each round, or of each copy. Pure."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ class LoggerLibrary:
     title: str
     """As people know it."""
     module: str
-    """What is imported of it."""
+    """The module that is imported of it."""
     extra: str
-    """What brings it: `axonp2p[extra]`."""
+    """The extra that brings it: `axonp2p[extra]`."""
 
 
 LIBRARIES = {
@@ -65,7 +65,7 @@ class LoggedSteps:
     """From the events of one job, in their order, to its steps."""
 
     UNITS = frozenset({"round", "copy"})
-    """What jobs count that have any (`JobKind.unit`)."""
+    """The units that jobs count that have any (`JobKind.unit`)."""
 
     def __init__(self) -> None:
         self._ended: dict[int, CopyEnded] = {}
@@ -98,7 +98,7 @@ class LoggedSteps:
 
 
 def values_of(event: RoundFinished) -> dict[str, float]:
-    """What one round says, by name."""
+    """The numbers of one round, by name."""
     speeds = {f"samples_per_second/{_part(name)}": speed for name, speed in event.samples_per_second.items()}
     return {
         "loss/train": event.loss,

@@ -56,7 +56,7 @@ class WandbRun:
         return str(Path(self._run.dir).parent if self._run.offline else self._run.url)
 
     def add(self, event: Event) -> None:
-        """What has just happened. Raises `SettingsError`."""
+        """Take in the event that has just happened. Raises `SettingsError`."""
         if step := self._steps.of(event):
             try:
                 self._run.log(step.values, step=step.step)

@@ -1,4 +1,4 @@
-"""What a peer offers, what a job needs, and whether the one meets the other."""
+"""The offer of a peer, the need of a job, and whether the one meets the other."""
 
 from __future__ import annotations
 
@@ -183,7 +183,7 @@ def capability_number(text: str) -> tuple[int, int]:
 
 
 def gpu_words(memory_mb: int, capability: str) -> str:
-    """What is asked of a graphics processor, to be put behind the word: " with 8192 MiB and capability 8.0"."""
+    """The need of a graphics processor, to be put behind the word: " with 8192 MiB and capability 8.0"."""
     asked = [f"{memory_mb} MiB"] if memory_mb else []
     asked += [f"capability {capability}"] if capability else []
     return f" with {' and '.join(asked)}" if asked else ""

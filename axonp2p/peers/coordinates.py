@@ -130,7 +130,7 @@ class Position:
 
     @property
     def told(self) -> bytes:
-        """What others are told; nothing before enough was heard."""
+        """The coordinate that others are told; nothing before enough was heard."""
         return write_coordinate(self._at) if self._heard >= ENOUGH else b""
 
     def heard(self, who: str, rtt_s: float, coordinate: bytes) -> None:

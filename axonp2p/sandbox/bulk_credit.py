@@ -6,7 +6,7 @@ import threading
 
 
 class BulkCredit:
-    """What the daemon allows of parts of files."""
+    """The credit of the daemon for parts of files."""
 
     def __init__(self) -> None:
         self._left = 0

@@ -19,7 +19,7 @@ from axonp2p.wire.codec import decode
 from axonp2p.wire.frame import FRAME_LIMIT, HEADER_LIMIT, frame_head, split_frame
 
 SOCKET_BYTES = 1024 * 1024
-"""What the kernel may hold for each direction, where it grants so much: fewer turns for the same bytes."""
+"""The bytes that the kernel may hold for each direction, where it grants so much: fewer turns for the same bytes."""
 
 _LENGTH = struct.Struct(">I")
 

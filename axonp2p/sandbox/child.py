@@ -55,7 +55,7 @@ class WorkerEnd:
 
 @dataclass(frozen=True)
 class Usage:
-    """What a worker used when it was looked at last, all its processes together."""
+    """The use of a worker at the last look, all its processes together."""
 
     memory_bytes: int
     """That are no cache of a file."""
@@ -140,7 +140,7 @@ class SandboxedWorker:
         self._watch.end(LimitVerdict(limit, reason))
 
     def usage(self) -> Usage:
-        """What it used at the last look, which is a tenth of a second old at most, half a second while frozen."""
+        """Its use at the last look, which is a tenth of a second old at most, half a second while frozen."""
         last = self._watch.last
         return Usage(last.memory_bytes, last.cpu_seconds, last.tasks)
 
@@ -154,7 +154,7 @@ class SandboxedWorker:
         return end
 
     def log(self, start: int = 0) -> bytes:
-        """What it printed from byte `start` on, UTF-8: head and tail within the limit, control characters replaced."""
+        """Its output from byte `start` on, UTF-8: head and tail within the limit, control characters replaced."""
         if not self._floods and not self._launched.log.closed:
             with contextlib.suppress(BlockingIOError):
                 self._read_piece()  # printed in the pause between two readings, and perhaps the last that it prints

@@ -1,4 +1,4 @@
-"""What a sandbox shows of one GPU and of its driver. Decides only: names and paths in, binds and variables out.
+"""The parts of a GPU and its driver that a sandbox shows. Decides only: names and paths in, binds and variables out.
 
 The list is the driver's own: its libraries of one version, wherever it put them, and the three nodes that CUDA opens.
 No other card's node is there, none of the screen (nvidia-modeset, /dev/dri), none of slices (nvidia-caps), and not
@@ -20,7 +20,7 @@ _LIBRARY = re.compile(r"lib(?:cuda|nvidia-(?:ml|ptxjitcompiler|nvvm\d*|gpucomp))
 
 @dataclass(frozen=True)
 class DriverFiles:
-    """What the installed driver put on this machine."""
+    """The files that the installed driver put on this machine."""
 
     version: str = ""
     """"580.159.04"; empty where there is none."""
@@ -72,7 +72,7 @@ def missing_libraries(files: DriverFiles) -> list[str]:
 
 
 def gpu_access(files: DriverFiles, uuid: str, minor: int, memory_mb: int) -> GpuAccess:
-    """What a worker gets of this card."""
+    """The part of this card that a worker gets."""
     told = tuple((path, path) for path in files.told)
     nodes = tuple((node, node) for node in nodes_of(minor))
     return GpuAccess(uuid, nodes, (*driver_libraries(files), *told), memory_mb)
@@ -96,7 +96,7 @@ def gpu_variables(gpu: GpuAccess) -> dict[str, str]:
         "AXON_DEVICE": "cuda",
         "CUDA_VISIBLE_DEVICES": gpu.uuid,
         "CUDA_DEVICE_ORDER": "PCI_BUS_ID",
-        # What the driver compiles for this card; gone with the sandbox, so that no job leaves anything for the next.
+        # The driver's code compiled for this card; gone with the sandbox, so that no job leaves anything for the next.
         "CUDA_CACHE_PATH": "/tmp/cuda",  # noqa: S108
         "CUDA_CACHE_MAXSIZE": str(64 * 1024 * 1024),
     }

@@ -11,7 +11,7 @@ _LOADED = "/libnvidia-ml.so"
 
 
 def find_driver(version: str, root: Path = Path("/")) -> DriverFiles:
-    """What there is of the driver of this version. `root`: where /dev and the library folders are."""
+    """The parts of the driver of this version. `root`: where /dev and the library folders are."""
     folder = library_folder((root / "proc/self/maps").read_text(errors="replace")) if version else None
     if folder is None:
         return DriverFiles()

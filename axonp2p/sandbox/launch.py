@@ -34,7 +34,7 @@ class Launched:
     first: InitProcess
     channel: socket.socket
     log: IO[bytes]
-    """What it prints, to be read."""
+    """Its output, to be read."""
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""What a sandboxed worker may use, and the kernel limits that hold each of its processes to it. Decides only.
+"""The limits of a sandboxed worker, and the kernel limits that hold each of its processes to it. Decides only.
 
 Kernel limits count one process at a time; the sum over all processes is held by `watch`.
 """
@@ -14,7 +14,7 @@ from axonp2p.sandbox.messages import Start
 
 MIB = 1024 * 1024
 GPU_DATA_MB = 4096
-"""What CUDA may reserve beside a job's memory, in MiB. Only touched memory counts at the watch and in the group."""
+"""Memory that CUDA may reserve beside a job's, in MiB. Only touched memory counts at the watch and in the group."""
 SCRATCH_MB = 256
 """The most that a job's /tmp may hold, in MiB: it lies in memory, so at most a quarter of the job's memory too."""
 
@@ -31,7 +31,7 @@ def scratch_within(*mebibytes: int) -> int:
 
 @dataclass(frozen=True)
 class Limits:
-    """What one worker may use, all its processes together unless another unit is named."""
+    """The resources that one worker may use, all its processes together unless another unit is named."""
 
     cores: int
     memory_mb: int

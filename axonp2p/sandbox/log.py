@@ -1,4 +1,4 @@
-"""What a job printed: bounded, and harmless to whoever reads it on a terminal. Decides only."""
+"""The output of a job: bounded, and harmless to whoever reads it on a terminal. Decides only."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ READ_AT_ONCE = 64 * 1024
 """As much as a pipe holds."""
 BURST_BYTES = 1024 * 1024
 READ_A_SECOND = 4 * 1024 * 1024
-"""What a job may print without being slowed down, and how fast it may print on: many thousand lines a second."""
+"""The bytes that a job may print without a slowdown, and how fast it may print on: many thousand lines a second."""
 LEAST_PAUSE_S = 0.01
 """Between two readings: whoever prints single bytes wakes us no more often."""
 
@@ -67,7 +67,7 @@ class BoundedLog:
         return start, tail[start - begins : start - begins + most]
 
     def text(self, start: int = 0) -> str:
-        """What was kept from `start` on, with the gap named and what could fool a terminal replaced."""
+        """The text kept from `start` on, with the gap named and what could fool a terminal replaced."""
         tail = b"".join(self._tail)[-self._tail_limit :]
         begins = self.total - len(tail)
         head, tail = bytes(self._head[start:]), tail[max(0, start - begins) :]

@@ -1,4 +1,4 @@
-"""What the daemon and the sandboxed worker say to each other on the channel.
+"""The messages of the daemon and the sandboxed worker on the channel.
 
 Each is the header of a frame; payloads are carried, never read, by the daemon.
 """

@@ -75,7 +75,7 @@ def carry_out(unit: Unit, commands: Iterable[Command]) -> None:
 
 @dataclass(frozen=True)
 class Installed:
-    """What is known of the service."""
+    """The facts known of the service."""
 
     path: str
     written: bool

@@ -34,7 +34,7 @@ LARGEST_ANSWER = 280
 NONCE_BYTES, TICKET_BYTES, KEY_BYTES, MAC_BYTES, NEWS_BYTES = 16, 8, 32, 16, 4
 DATAGRAM_TICKET_LIMIT = 256
 TICKETS_PURPOSE = "axon/datagram-tickets/1"
-"""What a tracker derives the secret of its tickets for: they hold over its restarts."""
+"""The purpose for which a tracker derives the secret of its tickets: they hold over its restarts."""
 NO_TOKEN = bytes(TOKEN_BYTES)
 
 _MAGIC = b"axA"

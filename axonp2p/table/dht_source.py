@@ -24,7 +24,7 @@ LISTEN = ("0.0.0.0", 0)  # noqa: S104 (a free port, on which nobody is served)
 
 
 class SourceNode(Protocol):
-    """What is used of `table.dht.node.DhtNode`."""
+    """The part of `table.dht.node.DhtNode` that is used."""
 
     async def listen(self, host: str, port: int) -> int:
         """Open the UDP port."""
@@ -49,7 +49,7 @@ class SourceNode(Protocol):
 
 @dataclass(frozen=True)
 class DhtAnswer:
-    """What the DHT said, and who of those that it named did not give their row."""
+    """The words of the DHT, and which of those that it named did not give their row."""
 
     answer: SourceAnswer
     silent: dict[PeerId, str]

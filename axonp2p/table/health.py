@@ -23,7 +23,7 @@ _MOST_CLOCKS = 5
 
 
 class _Page(msgspec.Struct):
-    """What we read of a tracker's health page."""
+    """The part that we read of a tracker's health page."""
 
     time: UnixMoment
     version: Annotated[str, msgspec.Meta(max_length=64)]
@@ -34,7 +34,7 @@ class _Page(msgspec.Struct):
 
 @dataclass(frozen=True)
 class Health:
-    """What it said."""
+    """The health that it told."""
 
     time: float
     """Its clock, Unix seconds."""
@@ -47,7 +47,7 @@ class Health:
     protocol: int = 0
     """Of its build; 0: it does not say."""
     trouble: str = ""
-    """What keeps it from its work, by its own word; empty when nothing does."""
+    """The fault that keeps it from its work, by its own word; empty when there is none."""
 
 
 async def wrong_clock_among(lines: Sequence[HttpCaller], clock: Clock) -> ClockWrong | None:

@@ -20,7 +20,7 @@ async def ask_all(
     is_answer: Callable[[Answer], bool],
     late: Callable[[Source, float], Answer],
 ) -> list[Answer]:
-    """What `ask` gives of each, in their order; it bounds its own time, and raises nothing of the family.
+    """The answers of `ask` for each, in their order; it bounds its own time, and raises nothing of the family.
 
     Once one has given what `is_answer`, the others have `TRACKER_PATIENCE_S` more; `late` stands for those that took
     longer, and hears how many seconds they had.

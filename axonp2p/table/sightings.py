@@ -1,4 +1,4 @@
-"""What several sources said of the same peers, made one: the newest row of each wins, and who had it is kept (pure)."""
+"""Words of several sources on the same peers, made one: the newest row of each wins, and who had it is kept (pure)."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ DHT = "dht"
 
 @dataclass(frozen=True)
 class SourceAnswer:
-    """What one source said, or why it said nothing."""
+    """The words of one source, or why it said nothing."""
 
     source: str
     """`tracker HOST:PORT` or `dht`."""

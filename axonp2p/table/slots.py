@@ -30,7 +30,7 @@ BUCKETS = 256
 
 
 def name_of(payload: bytes) -> int:
-    """What a row is called in digests: 64 bits of the hash of its signed bytes."""
+    """The name of a row in digests: 64 bits of the hash of its signed bytes."""
     return int.from_bytes(hashlib.blake2b(payload, digest_size=8).digest(), "big")
 
 

@@ -1,4 +1,4 @@
-"""What trackers say to each other: pushes of new rows, and the questions by which one finds what it lacks.
+"""The messages between trackers: pushes of new rows, and the questions by which one finds what it lacks.
 
 Rows travel as their peers signed them, and are checked by whoever receives them. A tracker signs its pushes: what it
 hands over counts for it, and only trackers that the receiver knows may push at all.

@@ -22,7 +22,7 @@ from axonp2p.transport.http.http_caller import HttpCaller
 
 @dataclass(frozen=True)
 class Question:
-    """What is asked: a `peers.capability.Need` as a map, for how many, and near which coordinate."""
+    """The question: a `peers.capability.Need` as a map, for how many, and near which coordinate."""
 
     need: Mapping[str, Any]
     count: int

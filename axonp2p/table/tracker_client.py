@@ -43,7 +43,7 @@ ANNOUNCED_LIMIT = 1024
 
 @dataclass(frozen=True)
 class RowsFound:
-    """What a tracker answered to a query, without what is not to be believed."""
+    """The answer of a tracker to a query, without what is not to be believed."""
 
     rows: list[Row]
     """In the tracker's order, one a peer, none withdrawn."""
@@ -95,7 +95,7 @@ async def report(caller: HttpCaller, key: PrivateKey, peer: PeerId, *, now: floa
 
 @dataclass(frozen=True)
 class TrackersTold:
-    """What a tracker says of trackers."""
+    """The words of a tracker on trackers."""
 
     own: PeerId
     """Its own id, by its signed row; empty when it shows none."""

@@ -36,7 +36,7 @@ _SLOWLY = 0.3
 
 
 class TrackerState(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
-    """What is remembered of one tracker."""
+    """The memory of one tracker."""
 
     address: TrackerAddress
     """https://HOST:PORT#FINGERPRINT"""
@@ -91,7 +91,7 @@ class TrackerHealth:
         return tracker in self.trusted(now)
 
     def state(self, address: str) -> TrackerState:
-        """What is remembered of one, to look at."""
+        """The memory of one, to look at."""
         return self._states[address]
 
     def standing(self, address: str) -> TrackerStanding:
@@ -210,7 +210,7 @@ class TrackerHealth:
         return plain
 
     def restore(self, plain: object, now: float) -> None:
-        """What `as_plain` gave in an earlier run; the settings of this run stay what they are. Rubbish is ignored."""
+        """Take up `as_plain` of an earlier run; the settings of this run stay what they are. Rubbish is ignored."""
         try:
             kept = msgspec.convert(plain, _Kept)
         except msgspec.ValidationError:

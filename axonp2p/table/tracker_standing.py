@@ -1,4 +1,4 @@
-"""What other trackers are trusted with, and how many strangers a book of trackers has room for (pure).
+"""The trust in other trackers, and how many strangers a book of trackers has room for (pure).
 
 configured  the settings name it
 vouched     a configured tracker's operator vouches for it in a signed list (`vouching`)

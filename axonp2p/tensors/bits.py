@@ -52,7 +52,7 @@ def plane_bytes(count: int, width: int) -> int:
 
 
 def unpack_planes(data: Bytes, count: int, width: int) -> Numbers:
-    """What `pack_planes` packed into `data`, which must have `plane_bytes(count, width)` bytes."""
+    """The values that `pack_planes` packed into `data`, which must have `plane_bytes(count, width)` bytes."""
     short = _short(numpy.zeros(count, numpy.int64), width)
     for bit, plane in enumerate(data.reshape(width, -1) if width else ()):
         short |= numpy.unpackbits(plane, count=count, bitorder="little").astype(short.dtype) << bit

@@ -52,7 +52,7 @@ class Model:
 
 
 def header_of(job: str, rounds: int, state: bytes, model: Model) -> bytes:
-    """What stands before the bytes of a state."""
+    """The header before the bytes of a state."""
     weights, end = model.values * BYTES_A_VALUE, model.state_bytes
     said = {
         "__metadata__": {"format": FORMAT, "job": job, "rounds": str(rounds), "state": state.hex()},
@@ -63,7 +63,7 @@ def header_of(job: str, rounds: int, state: bytes, model: Model) -> bytes:
 
 
 def frozen_header_of(job: str, name: bytes, size: int) -> bytes:
-    """What stands before the bytes of frozen parameters."""
+    """The header before the bytes of frozen parameters."""
     return _packed(
         {
             "__metadata__": {"format": FROZEN_FORMAT, "job": job, "frozen": name.hex()},

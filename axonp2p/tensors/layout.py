@@ -41,7 +41,7 @@ class HeldTensor:
 
     @property
     def bytes(self) -> int:
-        """What it takes in the model's memory."""
+        """Its bytes in the model's memory."""
         return self.elements * self.dtype.itemsize
 
     @property

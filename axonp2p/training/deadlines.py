@@ -59,7 +59,7 @@ def bytes_s(size: int) -> float:
 
 
 class Learnt:
-    """What the accepted rounds of a job took: each member, and the longest time in which nobody got any further."""
+    """The times of the accepted rounds of a job: each member, and the longest time in which nobody got any further."""
 
     def __init__(self) -> None:
         self._took: dict[int, deque[float]] = {}

@@ -153,7 +153,7 @@ class _Loaders:
 
 
 class _Rates:
-    """What a scheduler makes of the learning rate at each step, found by having another one count from the start."""
+    """The learning rates that a scheduler gives at each step, found by having another one count from the start."""
 
     def __init__(self, model: Any, epoch_steps: int) -> None:
         self._optimizer, said = _configured(model)

@@ -1,4 +1,4 @@
-"""What the coordinator, the workers and the members' workers say to each other about training.
+"""The messages of the coordinator, the workers and the members' workers about training.
 
 Each is the header of a frame that daemons carry unread (`ToWorker`, `FromWorker`, `Carry`).
 

@@ -16,7 +16,7 @@ import torch
 from torch import Tensor, nn, optim
 
 HEADS = ("head", "heads", "lm_head", "classifier", "score", "fc", "qa_outputs")
-"""What output layers are called in the models of most libraries."""
+"""The names of output layers in the models of most libraries."""
 _TABLES = (nn.Embedding, nn.EmbeddingBag)
 _LEAST_NORM = 1e-7
 

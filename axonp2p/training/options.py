@@ -1,4 +1,4 @@
-"""What the author of a job asks of the exchange between members, and of each local step: parts of `[train]`. Pure."""
+"""The wishes of a job's author for the exchange between members, and for each local step: parts of `[train]`. Pure."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class ExchangeOptions(msgspec.Struct, frozen=True, kw_only=True):
     compression: PlainText = "auto"
     """How values travel: one of `COMPRESSIONS`."""
     bytes: BytesWish = "line"
-    """What is chosen where it is not said here: what the members' lines carry, or what sends few bytes."""
+    """The source of the choice where it is not said here: what the members' lines carry, or what sends few bytes."""
     density: Quantity = 1.0
     """About which share of the values goes out in an exchange; the rest is kept for the next one."""
     exchange_every: Count | None = None

@@ -1,4 +1,4 @@
-"""What the coordinator hears of a job, and what it is to do about it: the language of `round`. Pure."""
+"""The events that the coordinator hears of a job, and the actions that it is to take: the language of `round`. Pure."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class MemberReady:
 
     @property
     def model(self) -> BuiltModel:
-        """What all members must have in common."""
+        """The model that all members must have in common."""
         said = self.prepared
         return BuiltModel((said.parameters, said.values, said.exact), self.file_layout)
 
@@ -139,7 +139,7 @@ class MemberJoins:
 
 @dataclass(frozen=True)
 class LineHeard:
-    """What the member's line carries, in bytes a second; 0 where it is not known."""
+    """The speeds of the member's line, in bytes a second; 0 where it is not known."""
 
     rank: int
     upload: float
@@ -169,7 +169,7 @@ class Tick:
 
 
 OwnersWord = MemberPaused | MemberResumed | MemberLeaves
-"""What is said because an owner has come back to a member's machine, or has gone again."""
+"""The words said because an owner has come back to a member's machine, or has gone again."""
 
 Event = (
     MemberReady

@@ -19,7 +19,7 @@ Off = tuple[str, float]
 
 
 def clock_checks(trackers: Sequence[Off]) -> Iterable[Check]:
-    """What is to be said of the clocks of this computer and of `trackers`, of which there is at least one."""
+    """The finding on the clocks of this computer and of `trackers`, of which there is at least one."""
     # This computer is one voice among the others: whose clock is far from the middle of all is wrong.
     middle = statistics.median_low([0.0, *(off for _, off in trackers)])
     if len(trackers) == 1 and abs(trackers[0][1]) > NOTABLE_CLOCK_S:

@@ -14,7 +14,7 @@ from axonp2p.errors import AxonError, BadSignature, Busy, Refused, Unreachable
 from axonp2p.transport.address import WHOLE_ADDRESS
 
 NETWORK_ERRORS = (aiohttp.ClientError, OSError, TimeoutError, asyncio.IncompleteReadError, UnicodeError)
-"""What aiohttp and the operating system raise when a line cannot be had or is lost. UnicodeError: for host names that
+"""Errors of aiohttp and the operating system when a line cannot be had or is lost. UnicodeError: for host names that
 no name server could even be asked for."""
 
 

@@ -75,7 +75,7 @@ class Refusal(Message, tag=True, frozen=True):
     code: Annotated[str, msgspec.Meta(pattern=r"^AX-[0-9]{3}\Z")]
     """Of docs/errors.md."""
     message: Text
-    """What happened, in a sentence."""
+    """The event, in a sentence."""
     cause: Text = ""
     fix: Text = ""
 
@@ -160,7 +160,7 @@ _TRAVELLING = (Refused, PeerMisbehaved, Unreachable, JobFailed)
 
 
 def refusal_of(error: AxonError) -> Refusal:
-    """What the other side is told of an error of ours; of a mistake in our own program no more than that it was one."""
+    """The refusal for an error of ours; of a mistake in our own program no more than that it was one."""
     if type(error) is AxonError:
         error = Refused("an error inside; it is in the log there")
     message, cause, fix = (text[:LONGEST_TEXT] for text in (error.message, error.cause, error.fix))

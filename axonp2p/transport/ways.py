@@ -19,7 +19,7 @@ LAST_DIRECT_AGAIN_S = 1800.0
 
 
 class Whereabouts(Protocol):
-    """What rows and rosters say of where a peer is."""
+    """The words of rows and rosters on where a peer is."""
 
     @property
     def peer(self) -> PeerId:

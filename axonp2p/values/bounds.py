@@ -29,7 +29,7 @@ LONGEST_DTYPE = 16
 
 
 class ItemBudget:
-    """What is left of `ResultBounds.most_items`."""
+    """The rest of `ResultBounds.most_items`."""
 
     def __init__(self, items: int) -> None:
         self._items = items

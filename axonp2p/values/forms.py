@@ -11,7 +11,7 @@ from axonp2p.values.bounds import MOST_EQUAL_HASHES
 
 
 class Form(IntEnum):
-    """What the code of an extension means, and what its body is."""
+    """The meaning of the code of an extension, and its body."""
 
     TUPLE = 1
     """A packed list."""
@@ -53,7 +53,7 @@ _KEYED = {str, bytes}
 
 
 def mistake_of_keys(keys: Sequence[Any]) -> str:
-    """What is wrong with these keys of a dict or elements of a set; empty: nothing."""
+    """The fault of these keys of a dict or elements of a set; empty: none."""
     kinds = set(map(type, keys))
     if kinds <= _KEYED:
         return ""

@@ -1,4 +1,4 @@
-"""What a value that cannot travel is told to be, and the way out for each sort. Pure: it looks at types alone."""
+"""The description of a value that cannot travel, and the way out for each sort. Pure: it looks at types alone."""
 
 from __future__ import annotations
 

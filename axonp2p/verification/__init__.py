@@ -1,1 +1,1 @@
-"""What follows from redone steps, and evidence that anybody can examine. Pure."""
+"""The consequences of redone steps, and evidence that anybody can examine. Pure."""

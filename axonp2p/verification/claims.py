@@ -1,4 +1,4 @@
-"""What members say of their work, and sign: the reports of their rounds, and where steps of others led when redone.
+"""The signed words of members on their work: the reports of their rounds, and where steps of others led when redone.
 
 These are messages of training (`training.messages` has the others). They stand here because evidence is made of them,
 which trackers and clients examine without torch.
@@ -24,7 +24,7 @@ SKETCH_BYTES = 256
 
 
 class Mark(Message, frozen=True):
-    """What a member commits to: where its local steps had come to (weights, and the inner optimiser's memory)."""
+    """A commitment of a member: where its local steps had come to (weights, and the inner optimiser's memory)."""
 
     leg: Count
     """Which one of the round, from 0."""
@@ -72,7 +72,7 @@ class RoundDone(Message, tag=True, frozen=True):
     test_samples: Count
     """How many samples the metrics are the mean of."""
     marks: Annotated[list[Mark], msgspec.Meta(max_length=MOST_MARKS)] = []
-    """What the member commits to, in order, when it was told to."""
+    """The commitments of the member, in order, when it was told to."""
     no_marks: Annotated[str, msgspec.Meta(max_length=200)] = ""
     """Why it could commit to nothing although it was told to."""
     mark_seconds: Seconds = 0.0
@@ -95,7 +95,7 @@ class SegmentRedone(Message, tag=True, frozen=True):
     start: StateHash
     """The name of what they began with."""
     end: Mark | None
-    """What this member would have committed to; None when it could not be done."""
+    """The commitment that this member would have made; None when it could not be done."""
     before_last: Annotated[bytes, msgspec.Meta(max_length=SKETCH_BYTES)] = b""
     """The sketch before the last of the steps: what it would make to leave one out."""
     flops: Count = 0

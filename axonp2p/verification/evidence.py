@@ -54,7 +54,7 @@ class Evidence(Message, frozen=True):
 
 @dataclass(frozen=True)
 class Examined:
-    """What evidence comes to."""
+    """The result of an examination of evidence."""
 
     evidence: Evidence
     round: int
@@ -103,7 +103,7 @@ def examine(evidence: Evidence) -> Examined:
 
 
 def examine_voiding(signed: Signed[Voiding], data: bytes) -> tuple[Voiding, Examined]:
-    """What a client says of a conviction, when the evidence that it names shows it.
+    """The word of a client on a conviction, when the evidence that it names shows it.
 
     Raises `PeerMisbehaved` when the one is not about the other, `Refused` when it convicts nobody, and as `examine`.
     """

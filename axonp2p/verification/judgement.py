@@ -1,4 +1,4 @@
-"""What follows from several members' redoing of the same steps. Pure.
+"""The judgement on several members' redoing of the same steps. Pure.
 
 Nothing here is a tolerance that somebody guessed. Every opinion brings a measure of its own: how much it makes to leave
 one of the steps out. An end that is nearer than half of that to what was committed to supports it. A conviction takes
@@ -44,7 +44,7 @@ class Opinion:
 
 @dataclass(frozen=True)
 class Claim:
-    """What a member said of some of its steps."""
+    """The word of a member on some of its steps."""
 
     start: Mark
     end: Mark
@@ -64,7 +64,7 @@ def claims_of(report: RoundDone) -> list[Claim]:
 
 
 class Outcome(Enum):
-    """What becomes of a claim."""
+    """The outcome of a claim."""
 
     ASK_ANOTHER = auto()
     PASSED = auto()
@@ -85,7 +85,7 @@ class Judgement:
     distance: float = 0.0
     """Of what was committed to from where the first opinion led, as a share of the movement; 0: equal to the bit."""
     step: float = 0.0
-    """What it makes to leave one of the steps out, measured alike."""
+    """The distance that leaving one of the steps out makes, measured alike."""
     against: tuple[int, ...] = ()
     """The members that were led elsewhere, and to the same place."""
     false_accusers: tuple[int, ...] = ()
@@ -98,7 +98,7 @@ class Judgement:
 
 
 def judge(claim: Claim, opinions: Sequence[Opinion], *, more: bool) -> Judgement:
-    """What these opinions come to. `more`: whether there is another member to be asked."""
+    """The judgement of these opinions. `more`: whether there is another member to be asked."""
     said = [opinion for opinion in opinions if opinion.redone.end is not None]
     for_it = [opinion for opinion in said if supports(claim, opinion)]
     against = _repeats(claim, [opinion for opinion in said if opinion not in for_it])
@@ -181,7 +181,7 @@ def _distance(claim: Claim, opinion: Opinion) -> float:
 
 
 def _step(claim: Claim, opinion: Opinion) -> float:
-    """What it makes to leave one step out."""
+    """The distance that leaving one step out makes."""
     end, before = opinion.redone.end, opinion.redone.before_last
     assert end
     return relative(end.sketch, before, claim.start.sketch) if len(before) == len(end.sketch) else 0.0

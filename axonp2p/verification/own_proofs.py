@@ -70,7 +70,7 @@ class OwnProofs:
         return rank in self._led_elsewhere or rank in self._say_so
 
     def of(self, rank: int, since: int) -> list[OwnProof]:
-        """What it has shown of rounds from this one on; nothing once it has failed."""
+        """The proofs that it has shown of rounds from this one on; nothing once it has failed."""
         return [proof for proof in self._proven.get(rank, []) if proof.round >= since and not self.failed(rank)]
 
     def mostly_fail(self, members: Collection[int]) -> bool:

@@ -1,4 +1,4 @@
-"""What a peer's worker said, as its daemon has signed it, so that anybody can be shown that it was said. Pure."""
+"""The words of a peer's worker, as its daemon has signed them, so that anybody can be shown that it was said. Pure."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class SignedFrame(Message, frozen=True):
 
 
 def said_by(job: str, client: PeerId, signed: SignedFrame) -> Said:
-    """What its signature is over."""
+    """The words that its signature is over."""
     return Said(
         job=job,
         reservation=signed.reservation,

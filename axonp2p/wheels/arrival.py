@@ -1,4 +1,4 @@
-"""What a wheel unpacks to, checked as it comes out of the sandbox: names, number, bytes. Pure."""
+"""The files that a wheel unpacks to, checked as it comes out of the sandbox: names, number, bytes. Pure."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the sandboxed program that unpacks one wheel says to the daemon: headers of frames, each in a `Control`.
+"""The messages to the daemon of the sandboxed program that unpacks one wheel: headers of frames, each in a `Control`.
 
     sandbox                                  daemon
       | UnpackedFile(path) ----------------> |  checks the name, makes the file

@@ -68,7 +68,7 @@ class Platform:
 
     @property
     def markers(self) -> dict[str, str]:
-        """What environment markers (PEP 508) find there."""
+        """The values of environment markers (PEP 508) there."""
         return {
             "implementation_name": "cpython",
             "implementation_version": f"3.{self.python}.0",

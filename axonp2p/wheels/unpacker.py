@@ -49,7 +49,7 @@ _MODULES = ("purelib", "platlib")
 _MOST_NAMES_BYTES = 16 * 2**20
 """Of a zip file's directory: 400 for each file that a wheel may have."""
 _BAD_ZIP = (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError, OverflowError)
-"""What Python's zipfile raises for files that are damaged, made wrong on purpose, encrypted, or of a rare kind."""
+"""The errors of Python's zipfile for files that are damaged, made wrong on purpose, encrypted, or of a rare kind."""
 
 
 class NoWheel(Exception):

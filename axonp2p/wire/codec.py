@@ -52,7 +52,7 @@ def decode(data: bytes | memoryview, kind: Any, limit: int) -> Any:
 
 @lru_cache(maxsize=512)
 def _decoder(kind: Any) -> msgspec.msgpack.Decoder[Any]:
-    """What reads bytes as their type says, and nothing else: no list, map or depth that it does not allow is made."""
+    """The decoder of bytes by their type, and nothing else: no list, map or depth that it does not allow is made."""
     return msgspec.msgpack.Decoder(kind)
 
 

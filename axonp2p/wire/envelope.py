@@ -22,7 +22,7 @@ class Signable(Message, frozen=True):
 S = TypeVar("S", bound=Signable)
 
 ENVELOPE_OVERHEAD = 256
-"""What an envelope adds to its payload, in bytes, generously."""
+"""The bytes that an envelope adds to its payload, generously."""
 
 
 LONGEST_PAYLOAD = 384 * 1024

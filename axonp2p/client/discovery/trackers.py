@@ -16,7 +16,7 @@ from axonp2p.wire.json_form import decode_json
 
 
 class _LocalSwarm(msgspec.Struct):
-    """What we need of the file that `axon swarm up` leaves in a home."""
+    """The part that we need of the file that `axon swarm up` leaves in a home."""
 
     trackers: list[str]
 

@@ -1,4 +1,4 @@
-"""What all events of a job have in common: they are small, frozen, and lines of JSON that name themselves."""
+"""The part that all events of a job have in common: they are small, frozen, and lines of JSON that name themselves."""
 
 from __future__ import annotations
 

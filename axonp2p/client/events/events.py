@@ -1,4 +1,4 @@
-"""What a person may see of a job: small frozen values, apart from logs, holding no secret.
+"""The part of a job that a person may see: small frozen values, apart from logs, holding no secret.
 
 The program draws its bar from them, `job.events()` yields them, and all but those that pass stand as lines of JSON in
 the job's `events.jsonl`. Peers appear by name. Times are in seconds, sizes in bytes. Those of one kind of job alone

@@ -123,7 +123,7 @@ class HostedCopy:
         return looked_at(folder, self._line.host, state, there, self._clock.now(), left_files_of)
 
     async def _copy_last(self, files: Sequence[FolderFile], there: JobRecord) -> float | None:
-        """What may change until nothing works on the job any more, once: packed results, and what its programs left at
+        """Copy files that may change until nothing works on the job, once: packed results, and what programs left at
         peers. Gives which record's that is.
         """
         mark = read_mark(self._folder)
@@ -241,7 +241,7 @@ class HostedCopy:
 
 
 def opened_record(record: bytes, job: str) -> JobRecord | None:
-    """What a host told of a job; None while there is no record. Raises `MalformedMessage`."""
+    """The record of a job as a host told it; None while there is no record. Raises `MalformedMessage`."""
     if not record:
         return None
     try:

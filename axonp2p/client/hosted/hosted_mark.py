@@ -53,7 +53,7 @@ class HostedMark(msgspec.Struct, frozen=True, kw_only=True):
     asked: UnixMoment = 0.0
     """When it last told, Unix seconds; 0: never."""
     role: HostRole = "host"
-    """What it says that it is to the job."""
+    """Its part in the job, by its own word."""
     kept: Count | None = None
     """Rounds in the newest state, or results, that it has; None: none that are known."""
     standby: OtherHost | None = None

@@ -146,7 +146,7 @@ async def _give(means: Means, host: Host, asked: HostJob, bundle: Bundle, sent: 
 
 
 async def _offers(means: Means, *, all_of_them: bool = False) -> tuple[list[tuple[Host, HostOffer]], list[str]]:
-    """What each tracker offers, those that are asked first before others; and why some offer nothing."""
+    """The offers of each tracker, those that are asked first before others; and why some offer nothing."""
     trackers = means.table.trackers
 
     async def ask(line: HttpCaller) -> tuple[Host, HostOffer] | str:

@@ -43,7 +43,7 @@ class OutputsCopy:
         await self._copy(await asyncio.to_thread(lacking_outputs, self._folder, record), anew=False)
 
     async def copy_left(self, record: JobRecord) -> None:
-        """What programs of the job left at peers, in place of what is here of it: it may have changed since.
+        """Copy the files that programs left at peers, in place of what is here of it: it may have changed since.
 
         For when nothing works on the job any more. Raises as `copy`.
         """

@@ -71,7 +71,7 @@ class PeerRequest:
 
 
 def wanted_of(request: PeerRequest) -> LeaseRequest:
-    """What each peer is asked for."""
+    """The terms that each peer is asked for."""
     need = request.need
     gpu = (need.gpu_memory_mb, need.gpu_capability)
     return LeaseRequest(request.job, need.kind, need.cores, need.memory_mb, tuple(need.datasets), GRACE_S, *gpu)
@@ -79,7 +79,7 @@ def wanted_of(request: PeerRequest) -> LeaseRequest:
 
 @dataclass(frozen=True)
 class Means:
-    """What every job of one client works with."""
+    """The parts that every job of one client works with."""
 
     key: PrivateKey
     table: SharedTable

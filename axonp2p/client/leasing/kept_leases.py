@@ -53,7 +53,7 @@ ready_to_decode(list[KeptLease])
 
 
 def kept_of(leases: Mapping[int, Lease]) -> list[KeptLease]:
-    """What has to be known of those of these ranks."""
+    """The facts needed of the leases of these ranks."""
     return [
         KeptLease(
             rank=rank,

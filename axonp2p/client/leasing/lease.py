@@ -87,7 +87,7 @@ class Lease:
         self._log_pace = RateLimit(2 * LOG_BYTES_A_SECOND, 16 * MOST_LOG_NEWS)
         self._owner = Owner(name)
         self.blobs = BlobDispatcher(name)
-        """What the peer says of the bundle, and of what else it is brought."""
+        """The words of the peer on the bundle, and on what else it is brought."""
         self._roster_epoch = -1
         self._words = RateLimit(WORDS_A_SECOND, WORDS_AT_ONCE)
         self._gone = ""
@@ -170,7 +170,7 @@ class Lease:
         self._send_queue.post(roster)
 
     async def fetch_log(self) -> bytes:
-        """What the job wrote at this peer and was not heard yet, or what is known of it when the peer is gone.
+        """The output of the job at this peer that was not heard yet, or what is known of it when the peer is gone.
 
         Raises nothing of the family.
         """

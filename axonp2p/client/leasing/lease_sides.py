@@ -1,4 +1,4 @@
-"""What stands on either side of a lease: the promise that it was taken on, and who is told what the peer says."""
+"""The sides of a lease: the promise that it was taken on, and the listener that is told what the peer says."""
 
 from __future__ import annotations
 

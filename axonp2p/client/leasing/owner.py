@@ -1,4 +1,4 @@
-"""What a leased peer's owner wants, as the peer tells it: the worker to stand still, to go on, the machine back.
+"""The wish of a leased peer's owner, as the peer tells it: the worker to stand still, to go on, the machine back.
 
 An owner comes and goes at any moment, also before the job listens, so what was said is kept; and what is said twice, or
 of a worker that goes anyway, changes nothing.

@@ -1,4 +1,4 @@
-"""What waits to be sent to one peer: in order, bounded, and in nobody's way."""
+"""The messages that wait to be sent to one peer: in order, bounded, and in nobody's way."""
 
 from __future__ import annotations
 

@@ -21,7 +21,7 @@ from axonp2p.wire.schema import SCHEMAS
 
 @dataclass(frozen=True)
 class LeaseRequest:
-    """What `TakeLease` asks for."""
+    """The terms that `TakeLease` asks for."""
 
     job: str
     kind: str

@@ -34,7 +34,7 @@ class Convictions(Delivery):
         self._book = book
         self._trackers = trackers
         self._refused: set[bytes] = set()
-        """What one tracker did not take, and there was no other to ask, in this job."""
+        """The convictions that one tracker did not take, and there was no other to ask, in this job."""
         self.news()  # what an earlier job has left
 
     async def _hand_in_all(self) -> bool:

@@ -42,7 +42,7 @@ class HistoryLine:
 
 @dataclass(frozen=True)
 class CreditHistory:
-    """What a tracker's log has about some keys: one, or all that are one client's."""
+    """The entries of a tracker's log about some keys: one, or all that are one client's."""
 
     tracker: str
     keys: list[PeerId]
@@ -62,7 +62,7 @@ class PendingCredit:
 
     @property
     def credits(self) -> float:
-        """What it will owe for it."""
+        """The credits that it will owe for it."""
         return credits_of(self.flops)
 
 

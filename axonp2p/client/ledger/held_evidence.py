@@ -1,4 +1,4 @@
-"""What trackers hold about a key: convictions with their evidence, each examined here. It changes nobody's book."""
+"""Evidence that trackers hold about a key: convictions with it, each examined here. It changes nobody's book."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ class HeldEvidence:
     held_by: list[str]
     """Trackers in whose logs it is."""
     evidence: bytes
-    """What it stands on; empty when nobody gave it."""
+    """The evidence that it stands on; empty when nobody gave it."""
     examined: Examined | None
-    """What that comes to here."""
+    """The result of that here."""
     why_not: str = ""
     """Why it shows nothing."""
 

@@ -113,11 +113,11 @@ class ReceiptBook:
         self._open = {place: signed for place, signed in self._open.items() if place[:2] in places}
 
     def open(self, reservation: str, peer: PeerId) -> list[bytes]:
-        """What the peer has not signed, the oldest first."""
+        """The receipts that the peer has not signed, the oldest first."""
         return [encode(self._open[place]) for place in sorted(self._open) if place[:2] == (reservation, peer)]
 
     def keep(self) -> list[NumberedReceipts]:
-        """What the next life of the job has to know."""
+        """The receipts that the next life of the job has to know."""
         return [
             NumberedReceipts(reservation=reservation, peer=peer, last=last, open=self.open(reservation, peer))
             for (reservation, peer), last in self._last.items()
@@ -125,7 +125,7 @@ class ReceiptBook:
         ]
 
     def signed(self, peer: PeerId, data: bytes) -> DoublySigned:
-        """What a peer sent back, when it is an open receipt of its own with its signature.
+        """The receipt that a peer sent back, when it is an open receipt of its own with its signature.
 
         Raises `PeerMisbehaved` (`BadSignature`, `MalformedMessage`).
         """

@@ -1,4 +1,4 @@
-"""What pip chose a short while ago, beside the wheels, so that the next job that asks for the same starts no pip.
+"""The choices of pip a short while ago, beside the wheels, so that the next job that asks for the same starts no pip.
 
 HOME/wheels/<hash of what was asked>.json
 """
@@ -26,7 +26,7 @@ LOCKED_FRESH_S = 30 * 86_400.0
 
 
 class KeptChoice:
-    """What was chosen for `wanted`, packages of a platform without their wheels yet. Its methods block."""
+    """The choice for `wanted`, packages of a platform without their wheels yet. Its methods block."""
 
     def __init__(self, store: WheelStore, wanted: WheelSet, spec: PackagesSpec, lock: bytes) -> None:
         """`lock` is what is in the lock file; empty without one."""

@@ -56,7 +56,7 @@ def download(target: Platform, folder: Path, words: Sequence[str]) -> None:
 
 
 def explained(complaint: str, target: Platform) -> AxonError:
-    """What mends it; `complaint` is all that pip said."""
+    """The error with its fix; `complaint` is all that pip said."""
     errors = [line.removeprefix("ERROR: ") for line in complaint.splitlines() if line.startswith("ERROR: ")]
     last = (errors or complaint.strip().splitlines() or ["it said nothing"])[-1][:500]
     if "No module named pip" in complaint:

@@ -38,7 +38,7 @@ class PlannedWheel(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class WheelSet(msgspec.Struct, frozen=True, kw_only=True):
-    """What peers of one platform are sent."""
+    """The wheels that peers of one platform are sent."""
 
     platform: ShortText
     """The oldest on which all of its wheels run."""
@@ -64,11 +64,11 @@ class PackagePlan(msgspec.Struct, frozen=True, kw_only=True):
     """The whole of wheels.json: what was resolved when the job began."""
 
     install: Annotated[list[ShortText], msgspec.Meta(max_length=MOST_WHEELS)] = []
-    """What job.toml asked for; empty with a lock."""
+    """The packages that job.toml asked for; empty with a lock."""
     sets: Annotated[list[WheelSet], msgspec.Meta(max_length=MOST_PLATFORMS)] = []
 
     def for_offer(self, offer: Capability) -> WheelSet | None:
-        """What the peer of this offer is sent; None: nothing, it has all that job.toml asked for."""
+        """The set that the peer of this offer is sent; None: nothing, it has all that job.toml asked for."""
         return None if has_all(offer, self.install) else self._set_for(offer)
 
     def why_not(self, offer: Capability) -> str:
@@ -130,7 +130,7 @@ def sets_to_resolve(
 
 
 def _given(packages: Sequence[dict[str, str]]) -> dict[str, str]:
-    """What all of these peers have alike; of what is never sent, what most of them have."""
+    """The packages that all of these peers have alike; of those never sent, the ones that most of them have."""
     alike = set.intersection(*(set(one.items()) for one in packages))
     given = dict(sorted(alike))
     for name in OF_THE_PEER:

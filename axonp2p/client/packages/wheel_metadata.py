@@ -1,4 +1,4 @@
-"""What a wheel on this disk says of itself: what it needs, and how large it is unpacked (a door).
+"""The metadata of a wheel on this disk: what it needs, and how large it is unpacked (a door).
 
 These are wheels of the index that this computer's owner uses, as pip brought them.
 """
@@ -27,7 +27,7 @@ class WheelMetadata:
     unpacked_bytes: int
 
     def needs(self, markers: dict[str, str]) -> list[Requirement]:
-        """What it needs on a platform with these markers, whatever extras are chosen."""
+        """The packages that it needs on a platform with these markers, whatever extras are chosen."""
         found = []
         for text in self.requires:
             try:

@@ -47,7 +47,7 @@ class WorkListener(Protocol):
         """A peer cannot reach another."""
 
     def line_measured(self, rank: int, upload: float, download: float) -> None:
-        """What a peer's line carries, in bytes a second, as its daemon measured it; 0 where it does not know."""
+        """Take in the speeds of a peer's line, in bytes a second, by its daemon; 0 where it does not know."""
 
     def owner_says(self, rank: int, message: OwnersMessage) -> None:
         """A peer's owner needs the machine, or needs it no longer."""

@@ -22,7 +22,7 @@ from axonp2p.jobs.spec import JobSpec
 
 @dataclass(frozen=True)
 class JobContext:
-    """What a driver is given of its job. `journal` keeps the job's record and tells its events."""
+    """The parts of its job that a driver is given. `journal` keeps the job's record and tells its events."""
 
     means: Means
     journal: JobJournal
@@ -34,7 +34,7 @@ class JobContext:
     replacing: Callable[[LeasedCrew], AbstractAsyncContextManager[None]]
     """Meanwhile peers are hired in place of those that go, and `WorkListener.joined` is told."""
     program: object = None
-    """What the program that submitted the job has given its driver to work with, as `Swarm.begin` says."""
+    """The object that the program that submitted the job has given its driver to work with, as `Swarm.begin` says."""
 
 
 class Driver(Protocol):

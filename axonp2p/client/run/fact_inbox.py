@@ -1,4 +1,4 @@
-"""What a driver hears of its peers, one fact after the other, so that one task alone moves the driver's queue on.
+"""The facts that a driver hears of its peers, one after the other, so that one task alone moves the driver's queue on.
 
 The inbox is the crew's `WorkListener`. A peer whose words break the protocol, or come faster than the driver can deal
 with them, is heard no more: the last fact of it is that it has gone.

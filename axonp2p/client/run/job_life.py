@@ -34,7 +34,7 @@ REFILL_S = 60.0
 
 
 class JobLife:
-    """What one life of a job does with its peers. `live()` is called once."""
+    """The work of one life of a job with its peers. `live()` is called once."""
 
     def __init__(
         self,

@@ -1,4 +1,4 @@
-"""What each peer of a job is sent: the bundle, and with it the packages that the job brings along for its platform.
+"""The files that each peer of a job is sent: the bundle, and with it the packages of the job for its platform.
 
 Peers of one platform pass the same pieces on to each other, so a job has as many bundles as its peers have platforms:
 one, as a rule. The resolved packages stand in wheels.json, so every life of a job brings the same.
@@ -105,7 +105,7 @@ class JobPackages:
         return with_wheels(self._bundle, wheels.wheels, self._store)
 
     def _kept(self) -> PackagePlan | None:
-        """What an earlier life of the job, or who handed it over, resolved, if all of it is still here."""
+        """The packages that an earlier life of the job, or its former host, resolved, if all of it is still here."""
         folder = self._journal.folder
         try:
             plan = decode_json((brought_plan(folder) if self._brought else folder.wheels).read_bytes(), PackagePlan)
@@ -176,7 +176,7 @@ async def resolve_for_peers(
     store: WheelStore,
     told: Callable[[WheelSet, float], None] = lambda found, seconds: None,
 ) -> PackagePlan:
-    """What the peers that the table shows now are to be sent; `told` hears of each set, and how long it took.
+    """The packages for the peers that the table shows now; `told` hears of each set, and how long it took.
 
     `folder` is the job's. Raises `PackagesWrong`, `IndexUnreachable`.
     """
@@ -193,7 +193,7 @@ async def resolve_for_peers(
 
 
 def resolve_for_here(spec: JobSpec, folder: Path, store: WheelStore) -> WheelSet | None:
-    """What it takes to try the job on this computer; None where no peer's wheels run. Blocks, and raises the same."""
+    """The packages to try the job on this computer; None where no peer's wheels run. Blocks, and raises the same."""
     from axonp2p.client.packages.resolving import resolve
 
     own = own_platform()

@@ -163,7 +163,7 @@ class PeersAtWork(Generic[Word]):
         return JobPaused(job=record.id, folder=str(self._journal.folder.path), round=record.done)
 
     def of_this_life(self, receipts: int) -> dict[str, Any]:
-        """What `JobJournal.finished_event` is told of it."""
+        """The fields of it that `JobJournal.finished_event` is told."""
         return {
             "seconds": self._clock.monotonic() - self._context.began,
             "receipts": receipts,

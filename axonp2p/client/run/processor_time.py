@@ -1,4 +1,4 @@
-"""What processor seconds at a peer are worth: by the speed that its row tells, as far as a core can have it. Pure."""
+"""The worth of processor seconds at a peer: by the speed that its row tells, as far as a core can have it. Pure."""
 
 from __future__ import annotations
 

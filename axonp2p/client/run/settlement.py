@@ -1,4 +1,4 @@
-"""What one life of a job owes its peers and has from them: bytes, receipts, credits, logs."""
+"""The account of one life of a job with its peers: bytes, receipts, credits, logs."""
 
 from __future__ import annotations
 

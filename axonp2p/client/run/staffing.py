@@ -47,7 +47,7 @@ class Staffing:
     ) -> None:
         self._means = means
         self._found: PeersFound | None = None
-        """What was told last of the table."""
+        """The last news told of the table."""
         self._request = request
         self._journal = journal
         self._see = see
@@ -111,7 +111,7 @@ class Staffing:
         await asyncio.gather(*(lease.end() for lease in going))
 
     def records(self, ranks: Collection[int]) -> list[PeerRecord]:
-        """What is written down of those of these ranks."""
+        """The records of those of these ranks."""
         return [
             PeerRecord(
                 name=lease.name,

@@ -15,7 +15,7 @@ from axonp2p.jobs.output_messages import OutputBounds, OutputFile, OutputMessage
 
 
 class ArrivingFiles:
-    """What comes of one request. Each file that is whole is put below `place`. Blocks.
+    """The files of one request. Each file that is whole is put below `place`. Blocks.
 
     `request` is the one that they were asked for with; parts of another one are passed over. Raises `PeerMisbehaved`
     for what does not fit, and `SettingsError` of the disk.
@@ -58,7 +58,7 @@ class ArrivingFiles:
         self._hasher = hashlib.sha256()
 
     def take(self, message: OutputMessage, payload: bytes | memoryview = b"") -> None:
-        """What the peer sends."""
+        """Take the parts that the peer sends."""
         if message.request != self.request:
             return
         match message:

@@ -62,7 +62,7 @@ class EventFeed:
 
     @classmethod
     def of(cls, events: list[Event]) -> EventFeed:
-        """What happened in the past, and nothing more."""
+        """The events of the past, and nothing more."""
         feed = cls()
         feed._history = events
         feed.end(None)

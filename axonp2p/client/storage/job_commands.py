@@ -19,7 +19,7 @@ LOOK_S = 0.3
 
 
 class JobCommand(StrEnum):
-    """What is to become of a job."""
+    """The order on what is to become of a job."""
 
     PAUSE = "pause"
     """End the round that runs, then leave."""
@@ -39,7 +39,7 @@ def say(folder: Path, command: JobCommand) -> None:
 
 
 def take(folder: Path) -> JobCommand | None:
-    """What was said since this was asked last."""
+    """The command since this was asked last."""
     path = _file(folder)
     try:
         word = path.read_text()

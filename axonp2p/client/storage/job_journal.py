@@ -1,4 +1,4 @@
-"""What a job has come to so far: kept in its folder, told as events.
+"""The state of a job so far: kept in its folder, told as events.
 
 Everything that a person may learn of a running job goes through `tell`, and all that must outlive the program through
 `change`; so events, job.json and metrics.csv never disagree. Both go to the disk in their order, behind the caller's

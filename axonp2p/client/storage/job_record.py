@@ -1,4 +1,4 @@
-"""What is written down of a job: the whole of job.json, and how it is written so that no damage of it goes unseen.
+"""The record of a job: the whole of job.json, and how it is written so that no damage of it goes unseen.
 
 Its last line is the SHA-256 of what is before it, and job.json.bak is a copy, written after it. One of the two is whole
 after a crash at any moment; a damaged one is put aside when the job is gone on with.
@@ -67,7 +67,7 @@ class _KindAlone(msgspec.Struct, frozen=True):
 
 
 class JobRecord(msgspec.Struct, frozen=True, kw_only=True):
-    """What job.json keeps of a job of any kind; a kind's own record adds what it needs. Times are Unix seconds."""
+    """The fields of job.json for a job of any kind; a kind's own record adds what it needs. Times are Unix seconds."""
 
     id: str
     name: str
@@ -95,7 +95,7 @@ class JobRecord(msgspec.Struct, frozen=True, kw_only=True):
     """Paused peers without which it cannot go on."""
     error: ErrorRecord | None = None
     bundle: str = ""
-    """What its bundle's manifest hashes to; empty in records that are older than this field."""
+    """The hash of its bundle's manifest; empty in records that are older than this field."""
     named_trackers: list[str] = []
     """Those that this client's owner named for its last life: commands about it stand in their networks, and it is
     resumed with them where none are named."""
@@ -193,7 +193,7 @@ def _looked_at(path: Path) -> tuple[list[JobRecord], dict[Path, str]]:
 
 
 def decode_record(content: bytes) -> JobRecord:
-    """What a job.json says, of any kind of job. Raises `msgspec.DecodeError`, or `ValueError`."""
+    """The record in a job.json, of any kind of job. Raises `msgspec.DecodeError`, or `ValueError`."""
     kind = KINDS.get(decode_json(content, _KindAlone).spec.kind)
     if kind is None:
         raise ValueError("it is of a kind of job that this version of axon does not know")

@@ -42,7 +42,7 @@ from axonp2p.files import locked, write_whole
 from axonp2p.jobs.lifecycle import is_over
 
 MOST_LOG_BYTES = 32 * 2**20
-"""What a peer may write here in the longest job, whatever it prints. Less than a host lets be copied of one file."""
+"""The most that a peer writes here in any job, whatever it prints. Less than a host lets be copied of one file."""
 LOG_IS_FULL = b"\n[... of this log no more than 32 MiB is kept here ...]\n"
 
 
@@ -205,7 +205,7 @@ class JobStore:
         return JobFolder(self._jobs / found[0])
 
     def removable(self, folder: JobFolder) -> JobRecord:
-        """What is written down of a job that may be removed. Raises `AlreadyRunning` where something still works on it,
+        """The record of a job that may be removed. Raises `AlreadyRunning` where something still works on it,
         and `SettingsError` where peers hold slots for it or it is not over."""
         record = folder.read()
         cancel = f"axon cancel {record.id}"

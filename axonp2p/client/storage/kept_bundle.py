@@ -13,7 +13,7 @@ from axonp2p.jobs.spec import JobSpec, section_of
 
 
 def spec_of(record: JobRecord) -> JobSpec:
-    """What the record says is to be done. Raises `SettingsError` for one that this program cannot do."""
+    """The spec that the record says is to be done. Raises `SettingsError` for one that this program cannot do."""
     try:
         spec: JobSpec = msgspec.convert(record.spec, section_of(str(record.spec.get("kind"))).spec)
         return spec

@@ -1,4 +1,4 @@
-"""What this client has found of the work of peers, over all its jobs: one SQLite file in its home.
+"""The findings of this client on the work of peers, over all its jobs: one SQLite file in its home.
 
 Only its own checks are in it, each with the job that it comes from. Nobody else's word enters, so nobody can praise
 its own keys or blacken others'.
@@ -35,7 +35,7 @@ _BUSY_S = 10.0
 
 @dataclass(frozen=True)
 class KnownKey:
-    """What is known of one key."""
+    """The facts known of one key."""
 
     peer: PeerId
     passed: int = 0
@@ -64,7 +64,7 @@ class KnownKey:
 
 
 def known_of(peer: PeerId, book: Mapping[PeerId, KnownKey]) -> KnownKey:
-    """What a look at the book (`TrustBook.all`) says of a key: of most, that it is new."""
+    """The word of a look at the book (`TrustBook.all`) on a key: of most, that it is new."""
     return book.get(peer, KnownKey(peer))
 
 

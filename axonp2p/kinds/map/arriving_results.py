@@ -48,7 +48,7 @@ class ArrivedResults:
 
 
 MapWord = AtWork | ChunkBegun | ChunkOver | BlobsLacking | ArrivedResults
-"""What a worker says, with results in one piece."""
+"""The messages of a worker, with results in one piece."""
 
 
 class ArrivingWords:

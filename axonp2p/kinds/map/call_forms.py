@@ -68,7 +68,7 @@ class Raised(msgspec.Struct, frozen=True, array_like=True):
 
 
 class CallOutcome(msgspec.Struct, frozen=True, array_like=True):
-    """What one call came to, packed."""
+    """The result of one call, packed."""
 
     raised: bool
     value: Annotated[bytes, msgspec.Meta(max_length=LARGEST_RESULT)]
@@ -133,7 +133,7 @@ class NewCall:
 
     @property
     def size(self) -> int:
-        """What it takes of a chunk's message, at most."""
+        """Its bytes of a chunk's message, at most."""
         return size_of(self.function) + size_of(self.arguments)
 
 

@@ -1,4 +1,4 @@
-"""What peers are owed for results that were accepted, by reservation and peer.
+"""The debts to peers for results that were accepted, by reservation and peer.
 
 results.sqlite has all that was ever accepted, written with the results; job.json what of it has a receipt, written with
 the numbers of the receipts. So the difference is owed, whenever the client died.

@@ -200,7 +200,7 @@ class MapDriver:
         return []
 
     def _look_at_program(self, now: float) -> list[QueueAction]:
-        """What the program that calls, or its owner, wants."""
+        """The actions that the program that calls, or its owner, wants."""
         actions = self._queue.hold(now) if self._peers.pausing else []
         if self._live is None:
             return actions

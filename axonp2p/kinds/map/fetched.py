@@ -1,4 +1,4 @@
-"""What a job of this kind came to, for programs: the result of each item, or the one of all. Blocks."""
+"""The results of a job of this kind, for programs: the result of each item, or the one of all. Blocks."""
 
 from __future__ import annotations
 

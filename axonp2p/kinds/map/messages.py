@@ -1,4 +1,4 @@
-"""What the client and a worker say to each other about calls: headers of frames that daemons carry unread.
+"""The messages of the client and a worker about calls: headers of frames that daemons carry unread.
 
 A chunk is a few calls that one process makes one after the other. It is named by a number that no other chunk of the
 job has, whatever the client's life; a call is named by the number of its item, and may be in more than one chunk.
@@ -93,7 +93,7 @@ class UseBlob(Message, tag=True, frozen=True):
     name: BlobName
     """As chunks name it."""
     file: BlobName
-    """What it is called there."""
+    """Its name there."""
 
 
 class ReportCalls(Message, tag=True, frozen=True):
@@ -112,7 +112,7 @@ class HeldChunk(Message, frozen=True):
 
 
 class AtWork(Message, tag=True, frozen=True):
-    """What the worker has: the answer to `PrepareCalls` and `ReportCalls`."""
+    """The work that the worker has: the answer to `PrepareCalls` and `ReportCalls`."""
 
     cores: Cores
     """So many chunks run at a time."""

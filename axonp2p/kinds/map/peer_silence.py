@@ -36,7 +36,7 @@ class PeerSilence:
         self._told.pop(rank, None)
 
     def due(self, now: float, expected: Collection[int]) -> list[Due]:
-        """What is to be done now about those that are expected to answer."""
+        """The actions to be taken now about those that are expected to answer."""
         found: list[Due] = []
         for rank, heard in self._heard.items():
             if rank not in expected:

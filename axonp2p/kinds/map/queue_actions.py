@@ -1,4 +1,4 @@
-"""What `queue` knows of a job, and what it orders. Pure."""
+"""The knowledge that `queue` has of a job, and its orders. Pure."""
 
 from __future__ import annotations
 
@@ -155,7 +155,7 @@ class CountedResults:
         self._waiting.setdefault(needed, {})[place] = item
 
     def actions(self) -> list[KeepOpinions | KeepResults]:
-        """What is done with them."""
+        """The actions on them."""
         found: list[KeepOpinions | KeepResults] = [
             KeepOpinions(self._rank, self._chunk, tuple(items), tuple(items.values()), needed)
             for needed, items in self._waiting.items()

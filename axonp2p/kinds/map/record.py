@@ -1,4 +1,4 @@
-"""What job.json keeps of a job of this kind beside what it keeps of every job."""
+"""The fields that job.json keeps of a job of this kind beside what it keeps of every job."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from axonp2p.wire.quantities import Count
 
 
 class PaidWork(msgspec.Struct, frozen=True, kw_only=True):
-    """What receipts have been written for, of one peer in one reservation."""
+    """The work that receipts have been written for, of one peer in one reservation."""
 
     flops: Amount = 0
     milliseconds: Count = 0

@@ -56,7 +56,7 @@ class ItemResult:
 
 @dataclass(frozen=True)
 class ItemOpinion:
-    """What one peer found of an item that more than one must find."""
+    """The result of one peer for an item that more than one must find."""
 
     item: int
     peer: str
@@ -195,7 +195,7 @@ class ResultsStore:
             return [ItemOpinion(*row) for row in found]
 
     def opinion(self, item: int, peer: str) -> tuple[Came, bytes]:
-        """What that peer found."""
+        """The result that that peer found."""
         with self._told():
             found = self._open().execute(
                 "SELECT outcome, value FROM opinions WHERE item = ? AND peer = ?", (item, peer)

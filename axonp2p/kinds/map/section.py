@@ -71,7 +71,7 @@ def tree_of(spec: MapJob, items: int) -> ReduceTree | None:
 
 
 def preparation_of(section: MapSection, tree: ReduceTree | None) -> PrepareCalls:
-    """What a worker is told first."""
+    """The first message to a worker."""
     items = section.items if isinstance(section.items, str) else ""
     order = PrepareCalls(most_result=section.most_result, fn=section.fn, items=items)
     if tree is None:
@@ -188,4 +188,4 @@ SECTION = Section(
     check_together=_check_together,
     files=_files,
 )
-"""What a job of this kind may say in its own section of job.toml."""
+"""The keys of a job of this kind in its own section of job.toml."""

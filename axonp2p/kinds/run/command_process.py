@@ -37,7 +37,7 @@ def environment_of(order: BeginCopy, out: Path) -> dict[str, str]:
 
 
 def not_started(order: BeginCopy, error: Exception) -> CopyExited:
-    """What to say of a command that could not be started."""
+    """The error for a command that could not be started."""
     if isinstance(error, PermissionError):
         reason = f"{order.command[0]} may not be executed in the sandbox: a script is started with python"
     else:

@@ -224,7 +224,7 @@ class CopyScheduler:
         self._waiting.remove(failure.index)
 
     def _settle(self, index: int) -> None:
-        """What becomes of an index now that one of its copies is over."""
+        """Settle an index now that one of its copies is over."""
         if index in self._done or index in self._failed:
             return
         copies = self._copies_of(index)

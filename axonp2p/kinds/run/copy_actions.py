@@ -1,4 +1,4 @@
-"""What `copies` knows of a job, and what it orders. Pure."""
+"""The knowledge that `copies` has of a job, and its orders. Pure."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What peers are owed for results that were accepted: in job.json before a result counts, then in receipts."""
+"""The debts to peers for results that were accepted: in job.json before a result counts, then in receipts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a job of this kind came to, for programs: each index with its end and its files. Blocks."""
+"""The results of a job of this kind, for programs: each index with its end and its files. Blocks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the client and a worker say to each other about one command: headers of frames that daemons carry unread.
+"""The messages of the client and a worker about one command: headers of frames that daemons carry unread.
 
 A copy is named by its index and its attempt: the attempt counts how often that index was begun, at whichever peer.
 """

@@ -1,4 +1,4 @@
-"""What job.json keeps of a job of this kind beside what it keeps of every job."""
+"""The fields that job.json keeps of a job of this kind beside what it keeps of every job."""
 
 from __future__ import annotations
 

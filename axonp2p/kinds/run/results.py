@@ -1,4 +1,4 @@
-"""What came home of each copy, on the client's disk: `out/<index>/` and a line in results.csv.
+"""The results of each copy that came home, on the client's disk: `out/<index>/` and a line in results.csv.
 
 A result counts once its line is on the disk, and the line is written when its files are: after a crash at any moment
 there is a whole result or none, and an index that has none is done again. Names of files are a stranger's words.

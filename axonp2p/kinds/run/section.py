@@ -64,7 +64,7 @@ class RunSection(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def order_for(job: str, section: RunSection, index: int, attempt: int) -> BeginCopy:
-    """What a worker is told to begin."""
+    """The order to a worker to begin."""
     return BeginCopy(
         job=job,
         index=index,
@@ -205,4 +205,4 @@ SECTION = Section(
     check_together=_check_together,
     files=_files,
 )
-"""What a job of this kind may say in its own section of job.toml."""
+"""The keys of a job of this kind in its own section of job.toml."""

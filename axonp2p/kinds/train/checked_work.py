@@ -1,4 +1,4 @@
-"""What checks come to for this client: told as events, and kept of each key in its book of trust."""
+"""The results of checks for this client: told as events, and kept of each key in its book of trust."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ class CheckedWork:
         )
 
     def signed(self, rank: int, frame: memoryview, signature: bytes) -> SignedFrame:
-        """What a peer's worker says, as its daemon has signed it: it goes with the word to where that is judged.
+        """The word of a peer's worker, as its daemon has signed it: it goes with the word to where that is judged.
 
         Nothing is kept here: a peer could say so much that was not asked for that what it was asked for is gone.
         Raises `BadSignature`, `MalformedMessage`, `MessageTooLarge`.

@@ -28,7 +28,7 @@ class FileRequests:
         """When those were asked that have not answered."""
         self._due: dict[int, float] = {}
         self._have: dict[int, dict[str, bytes]] = {}
-        """What came of each member, by path, in the order in which it came."""
+        """The files of each member that came, by path, in the order in which it came."""
 
     def due(self, ranks: Collection[int], now: float) -> list[int]:
         """Those that are to be asked now. A member is asked for the first time `EVERY_S` after it was first seen."""

@@ -1,4 +1,4 @@
-"""What the task wrote into /out at its peers, as the job's folder names it once that has come home (`task_files`)."""
+"""The files that the task wrote into /out at its peers, as the job's folder names them once home (`task_files`)."""
 
 from __future__ import annotations
 

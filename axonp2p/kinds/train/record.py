@@ -1,4 +1,4 @@
-"""What job.json keeps of a training beside what it keeps of every job."""
+"""The fields that job.json keeps of a training beside what it keeps of every job."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class AheadRound(msgspec.Struct, frozen=True, kw_only=True):
     """A round that all peers agree on, while its state is on the way to this disk."""
 
     finished: RoundFinished
-    """What will be told of it."""
+    """The event that will be told of it."""
     state: str
     """The name of what it led to."""
     round_bytes: Count

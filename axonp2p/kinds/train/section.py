@@ -65,7 +65,7 @@ class TrainSpec(ExchangeOptions, frozen=True, kw_only=True):
 
     @property
     def step_options(self) -> StepOptions:
-        """What each local step is told of this: every option has its key here."""
+        """The options of each local step: every one has its key here."""
         return StepOptions(**{name: getattr(self, name) for name in StepOptions.__struct_fields__})
 
 

@@ -1,4 +1,4 @@
-"""What follows from the coordinator's words, whoever watches: rounds kept, peers paid, leases given back.
+"""The consequences of the coordinator's words, whoever watches: rounds kept, peers paid, leases given back.
 
 The telling of it is another's (`training_events`): a job of which nothing is told ends with the same receipts.
 """
@@ -139,7 +139,7 @@ class RoundSettlement:
         self._settlement.pay(works, partial(self._books.book, number, state))
 
     def _dense_bytes(self, reports: Mapping[int, RoundDone]) -> int:
-        """What data-parallel training would have exchanged for as many steps as a member took in the mean."""
+        """The bytes that data-parallel training would have exchanged for as many steps as a member took in the mean."""
         steps = sum(report.samples for report in reports.values()) / (self._plan.batch * len(reports))
         return round(dense_bytes(self._values, len(reports)) * steps)
 

@@ -43,7 +43,7 @@ class StartingPeers:
         return self._round_done or self._stepped.issuperset(present)
 
     def due(self, now: float, present: Mapping[int, str], loaded: Collection[int]) -> PeersStarting | None:
-        """What is told now, if anything is, of those that are `present` by name; `loaded`: where torch is loaded."""
+        """The news now, if there is any, of those that are `present` by name; `loaded`: where torch is loaded."""
         waiting = {rank: name for rank, name in present.items() if rank not in self._ready}
         began = now if self._steps_began is None else self._steps_began
         steps_late = now >= began + FIRST_S

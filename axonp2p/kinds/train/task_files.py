@@ -39,7 +39,7 @@ class TaskFiles:
         self._there: dict[str, dict[str, int]] = {}
         """The files of each peer that lie here, with their bytes."""
         self._told: dict[str, TaskFilesKept] = {}
-        """What was told last of each peer."""
+        """The last news told of each peer."""
         self._built: set[int] = set()
         """Those that can have written something."""
         self._last = False

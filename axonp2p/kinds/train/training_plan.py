@@ -1,4 +1,4 @@
-"""What a job file and the hired peers come to for the coordinator. Pure."""
+"""The plan for the coordinator, from a job file and the hired peers. Pure."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ BYTES_S_IN_A_MBIT = 125_000.0
 
 
 def plan_of(record: TrainRecord, spec: TrainJob) -> TrainPlan:
-    """What is to be trained, from where the job was left."""
+    """The plan of the training, from where the job was left."""
     train = spec.train
     return TrainPlan(
         job=record.id,
@@ -47,7 +47,7 @@ def _later(record: TrainRecord) -> tuple[Done, ...]:
 
 
 def lines_of(leases: Mapping[int, Lease]) -> dict[int, Line]:
-    """What the peers' owners say of their lines, by rank."""
+    """The words of the peers' owners on their lines, by rank."""
     return {rank: _declared(lease) for rank, lease in leases.items()}
 
 

@@ -1,4 +1,4 @@
-"""What an attack is, and what it is told about the machine outside."""
+"""The form of an attack, and the facts that it is told about the machine outside."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import msgspec
 
 
 class AttackTarget(msgspec.Struct, frozen=True):
-    """What an attacker who knows this machine well would aim at. All of it lies outside of the sandbox."""
+    """The targets of an attacker who knows this machine well. All of it lies outside of the sandbox."""
 
     pid: int
     """Of the process that started the sandbox; it leads no group inside."""

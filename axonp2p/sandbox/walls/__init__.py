@@ -1,1 +1,1 @@
-"""What a job cannot pass: mounts, namespaces, Landlock, the filter of system calls, its user and its limits."""
+"""The walls around a job: mounts, namespaces, Landlock, the filter of system calls, its user and its limits."""

@@ -30,7 +30,7 @@ _DATA_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 
 @dataclass(frozen=True)
 class Environment:
-    """What is bound into the sandbox, read-only, and how Python is found in it."""
+    """The files bound into the sandbox, read-only, and how Python is found in it."""
 
     binds: tuple[tuple[str, str], ...]
     """(path outside, path inside)"""
@@ -105,7 +105,7 @@ def _namespaces(user: int | None) -> list[str]:
         ]
     return [
         *("--unshare-ipc", "--unshare-pid", "--unshare-net", "--unshare-uts", "--unshare-cgroup-try"),
-        # What it takes to become somebody else, and to give these rights up.
+        # The rights needed to become somebody else, and to give these rights up.
         *("--cap-drop", "ALL"),
         *(word for right in ("SETUID", "SETGID", "SETPCAP") for word in ("--cap-add", f"CAP_{right}")),
     ]

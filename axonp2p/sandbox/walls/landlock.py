@@ -47,14 +47,14 @@ PLACES: dict[str, int] = {
 }
 """Path inside -> rights; on all below it where it is a folder. Everything else is out of reach."""
 _NO_CHANGE = _RUN | _IOCTL_DEVICE
-"""What leaves files as they are."""
+"""The rights that leave files as they are."""
 _GPU = _READ_FILE | _WRITE_FILE | _IOCTL_DEVICE
 """On the nodes of a GPU, and on no other device: all that is asked of a GPU is asked by ioctl."""
 
 
 @dataclass(frozen=True)
 class Handled:
-    """What is taken away unless a rule gives it: struct landlock_ruleset_attr."""
+    """The rights that are taken away unless a rule gives them: struct landlock_ruleset_attr."""
 
     files: int
     tcp: int
@@ -72,7 +72,7 @@ def handled(version: int) -> Handled:
 
 
 def rights(path: str, version: int, *, folder: bool, executes: bool = False) -> int:
-    """What is given on one of `PLACES`, as far as this version knows it and it means something there.
+    """The rights given on one of `PLACES`, as far as this version knows them and each means something there.
 
     `executes`: the job's own programs may be executed. They lie in /job, where nobody inside can change them.
     """
@@ -81,7 +81,7 @@ def rights(path: str, version: int, *, folder: bool, executes: bool = False) -> 
 
 
 def device_rights(version: int) -> int:
-    """What is given on a node of the worker's GPU."""
+    """The rights given on a node of the worker's GPU."""
     return _GPU & handled(version).files
 
 

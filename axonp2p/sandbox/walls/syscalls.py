@@ -116,9 +116,9 @@ LIMITED = {
 """Calls that are allowed with some arguments only."""
 
 GPU_ALLOWED = (
-    # What CUDA asks of nvidiactl and of a card: requests of the kind 'F' (NV_IOCTL_MAGIC).
+    # The requests of CUDA to nvidiactl and to a card: those of the kind 'F' (NV_IOCTL_MAGIC).
     ("ioctl", Argument(1, 0xFF00, (0x4600,))),
-    # What it asks of nvidia-uvm, whose requests are plain numbers (UVM_IOCTL_BASE), but for the first and the last.
+    # Its requests to nvidia-uvm, which are plain numbers (UVM_IOCTL_BASE), but for the first and the last.
     ("ioctl", Argument(1, 0xFFFFFF00, (0,))),
     ("ioctl", Argument(1, _LOW, (0x30000001, 0x30000002))),
 )

@@ -1,1 +1,1 @@
-"""What a job uses, looked at ten times a second: control groups, priorities, freezing, and its end."""
+"""The use of a job, looked at ten times a second: control groups, priorities, freezing, and its end."""

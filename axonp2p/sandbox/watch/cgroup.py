@@ -1,4 +1,4 @@
-"""What the kernel's control groups can hold for us, and which values they get. Decides only.
+"""The limits that the kernel's control groups can hold for us, and which values they get. Decides only.
 
 Those of the new kind (v2) are used where there are any. A controller that they lack may be mounted in the old way (v1),
 in a tree of its own, where root may make groups.
@@ -25,7 +25,7 @@ _PERIOD_US = 100_000
 
 @dataclass(frozen=True)
 class GroupPlace:
-    """What was found at the group that the daemon runs in."""
+    """The findings at the group that the daemon runs in."""
 
     writable: bool
     """Groups can be made below it."""

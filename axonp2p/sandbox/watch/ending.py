@@ -19,12 +19,12 @@ _SAID = (
     ("can't start new thread", "processes"),
     ("Resource temporarily unavailable", "processes"),
 )
-"""What Python and torch print last when the kernel refused them more, and of what."""
+"""The last words of Python and torch when the kernel refused them more, and of what."""
 
 
 @dataclass(frozen=True)
 class Circumstances:
-    """What is known when no process of a sandbox is left."""
+    """The facts known when no process of a sandbox is left."""
 
     code: int
     """Exit code of bubblewrap: that of the worker's main process, or 128 and the number of the signal that ended it."""

@@ -36,7 +36,7 @@ class SeenProcess:
 
 @dataclass(frozen=True)
 class Look:
-    """What one look at the processes of a sandbox came to."""
+    """The result of one look at the processes of a sandbox."""
 
     to_stop: tuple[int, ...]
     """Numbers of those that do not stand still."""
@@ -47,7 +47,7 @@ class Look:
 
 
 def judge(now: Mapping[int, SeenProcess], before: Mapping[int, SeenProcess], asked: set[tuple[int, int]]) -> Look:
-    """What two looks at the processes, by number, tell; `asked` are (number, born) of those told to stop already."""
+    """The result of two looks at the processes, by number; `asked` are (number, born) of those told to stop already."""
     to_stop = tuple(pid for pid, seen in now.items() if not _stands((pid, seen.born) in asked, seen))
     unasked = tuple(pid for pid in to_stop if (pid, now[pid].born) not in asked)
     new = any(pid not in before or before[pid].born != seen.born for pid, seen in now.items())

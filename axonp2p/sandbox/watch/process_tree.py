@@ -58,7 +58,7 @@ def birth(stat: str) -> int:
 
 
 def state(stat: str) -> str:
-    """What a process or thread does, in one letter: R runs, S sleeps, D waits deeply, T and t stand still, Z ended."""
+    """The state of a process or thread, one letter: R runs, S sleeps, D waits deeply, T and t stand still, Z ended."""
     return _fields(stat)[0]
 
 

@@ -50,10 +50,10 @@ class Sampler:
         self._last = time.monotonic()
         self._cpu_seconds = self._seconds = self._ahead_seconds = 0.0
         self.pids: list[int] = []
-        """What the last sample found."""
+        """The processes that the last sample found."""
 
     def take(self, printed_bytes: int, *, frozen: bool = False) -> UsageSample:
-        """What they use now. Time in which they are frozen does not count."""
+        """Their use now. Time in which they are frozen does not count."""
         memory = tasks = 0
         ticks: dict[tuple[int, int], tuple[int, int]] = {}
         self.pids = descendants(self._first, self._tasks_allowed)
@@ -159,7 +159,7 @@ class Watch:
         self._verdict: LimitVerdict | None = None
         self._trusted_samples = self._trusted_bytes = 0
         self.last = UsageSample()
-        """What was seen at the last look."""
+        """The findings of the last look."""
         self._held_to: frozenset[int] | None = None
         self._enough, self._woken = threading.Event(), threading.Event()
         self._rests, self._cpu_seconds = False, 0.0

@@ -127,7 +127,7 @@ def own_territory() -> Territory | None:
 
 
 def what_holds() -> str:
-    """What holds workers to their limits if a daemon runs where this process does: a phrase for the owner."""
+    """The means that hold workers to their limits if a daemon runs where this process does: a phrase for the owner."""
     folder = own_folder()
     claimed = None if folder is None else cgroup.claim(_look(folder))
     return cgroup.how_limits_hold(claimed.enable if claimed else ())

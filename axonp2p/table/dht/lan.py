@@ -1,4 +1,4 @@
-"""What peers of one local network say of themselves there (RFC 6762, told and heard by `mdns`).
+"""The words of peers of one local network on themselves there (RFC 6762, told and heard by `mdns`).
 
 Each word heard is a hint from anybody on the same network: a contact proves itself as every other does, and a tracker
 by the fingerprint in its address.
@@ -23,12 +23,12 @@ LONGEST_PROPERTY = 240
 
 
 class LanPeer(msgspec.Struct, frozen=True):
-    """What a peer says of itself to its local network."""
+    """The words of a peer on itself to its local network."""
 
     peer: PeerId
     """Its id."""
     name: Annotated[str, msgspec.Meta(max_length=32)]
-    """What people see."""
+    """The name that people see."""
     hosts: Annotated[list[IpText], msgspec.Meta(max_length=8)]
     """Its IP addresses."""
     dht: Port
@@ -45,7 +45,7 @@ class LanPeer(msgspec.Struct, frozen=True):
 
 
 def properties_of(own: LanPeer) -> dict[str, str]:
-    """What `read_peer` reads, for a service of one's own (pure)."""
+    """The properties that `read_peer` reads, for a service of one's own (pure)."""
     properties = {"peer": own.peer, "name": own.name, "dht": str(own.dht), "listens": str(own.listens)}
     for number, tracker in enumerate(own.trackers[:MOST_TRACKERS]):
         if len(tracker) <= LONGEST_PROPERTY:
@@ -54,7 +54,7 @@ def properties_of(own: LanPeer) -> dict[str, str]:
 
 
 def read_peer(properties: dict[bytes, bytes | None], hosts: list[str]) -> LanPeer | None:
-    """What a service of the local network says, or None when it is none of ours (pure)."""
+    """The peer that a service of the local network tells, or None when it is none of ours (pure)."""
     texts = {
         key.decode("ascii", "replace"): value.decode("utf-8", "replace")
         for key, value in properties.items()

@@ -109,7 +109,7 @@ class Coordinator:
         self._lending = FrozenLending(shelf.frozen, crew.send, self.lost) if shelf else None
         self._feeding: dict[int, asyncio.Task[None]] = {}
         self._layouts: dict[bytes, FileLayout] = {}
-        """What members said of the model's file, by its hash."""
+        """The members' words on the model's file, by its hash."""
         self._layout_told: set[int] = set()
         """The members that have said that: one for each is kept."""
 
@@ -155,7 +155,7 @@ class Coordinator:
         await self._put(LinkBroken(rank, to, reason))
 
     def line_measured(self, rank: int, upload: float, download: float) -> None:
-        """What a member's line carries, in bytes a second, as its daemon measured it; 0 where it does not know."""
+        """Take in the speeds of a member's line, in bytes a second, by its daemon; 0 where it does not know."""
         if self._training:
             self._inbox.put_told(rank, LineHeard(rank, upload, download), MOST_PROGRESS)
 

@@ -76,7 +76,7 @@ Told = (
     | ChecksCutShort
     | HelpedSince
 )
-"""What is decided and only has to be shown."""
+"""The progress that is decided and only has to be shown."""
 
 Sight = MemberReady | RoundBegun | ProgressHeard | RoundAccepted | OwnersWord | Told
 """What a coordinator shows while it works."""

@@ -1,4 +1,4 @@
-"""What members and their owners say, as events for the coordinator's machine. Pure."""
+"""The words of members and their owners, as events for the coordinator's machine. Pure."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from axonp2p.verification.claims import RoundDone, SegmentRedone
 from axonp2p.verification.signed_frames import SignedFrame
 
 MemberWord = MemberReady | StateAdoptedBy | ProgressHeard | RoundReported | SegmentHeard | MistakeReported | LinkBroken
-"""What comes from a worker, which may say far too much. An owner's words are counted where they are heard."""
+"""The words of a worker, which may say far too much. An owner's words are counted where they are heard."""
 
 
 def member_event(
@@ -33,7 +33,7 @@ def member_event(
     *,
     signed: SignedFrame | None,
 ) -> MemberWord:
-    """What a member's worker said; `signed`: as its daemon stands by it."""
+    """The word of a member's worker; `signed`: as its daemon stands by it."""
     match message:
         case Prepared():
             return MemberReady(rank, message, hashlib.sha256(payload).digest())
@@ -50,7 +50,7 @@ def member_event(
 
 
 def owner_event(rank: int, message: OwnersMessage, now: float) -> OwnersWord:
-    """What a member's owner wants. `now` is monotonic seconds."""
+    """The wish of a member's owner. `now` is monotonic seconds."""
     match message:
         case WorkerPaused(reason=reason):
             return MemberPaused(rank, reason)

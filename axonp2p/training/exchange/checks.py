@@ -1,4 +1,4 @@
-"""What the members of an exchange may say to each other: every breach is a `PeerMisbehaved` that names the rank."""
+"""The words allowed between members of an exchange: every breach is a `PeerMisbehaved` that names the rank."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a member keeps from one exchange to the next: what it held back, and what its owners' part left to it.
+"""The memory of a member from one exchange to the next: what it held back, and what its owners' part left to it.
 
 Error feedback: what was not sent is added to the next difference (Seide et al. 2014; Karimireddy et al., arXiv
 1901.09847), so it comes later and is not lost. Buffers take no part in it.
@@ -17,7 +17,7 @@ from axonp2p.training.exchange.terms import Terms
 
 @dataclass(frozen=True)
 class Past:
-    """What a member keeps of an exchange whose rule bears liars, for the next one; nothing of one that takes the mean.
+    """The memory of an exchange whose rule bears liars, for the next one; nothing of one that takes the mean.
 
     `centre` is what it came to: the same at all that took part, so it stays right wherever slices move. `owed` is what
     the coding of the own results dropped: its owner adds it to what the next exchange comes to at these places, so that
@@ -30,7 +30,7 @@ class Past:
 
     @classmethod
     def after(cls, terms: Terms, result: Tensor, owed: Tensor) -> Past:
-        """What an exchange with that result leaves."""
+        """The memory that an exchange with that result leaves."""
         return cls(result, owed) if terms.settings.rule.robust else cls()
 
     def for_owner(self, terms: Terms) -> tuple[Tensor, Tensor]:
@@ -52,14 +52,14 @@ class ErrorFeedback:
         self._parameters = parameters
         self._left = torch.zeros(0)
         self.past = Past()
-        """What the last exchange left to this member as an owner."""
+        """The memory of the last exchange for this member as an owner."""
 
     def copy(self) -> ErrorFeedback:
-        """What it is now, to go back to: neither changes the other."""
+        """A copy of its values now, to go back to: neither changes the other."""
         return copy.copy(self)
 
     def take(self, difference: Tensor) -> Tensor:
-        """What to send: `difference` itself, with the leftover in it, to be changed further."""
+        """The values to send: `difference` itself, with the leftover in it, to be changed further."""
         assert len(difference) == self._values
         if len(self._left):
             difference[: self._parameters].add_(self._left)

@@ -1,4 +1,4 @@
-"""What a member does as the owner of a slice: gather each part from the others, decide when it is closed, average.
+"""The work of a member as the owner of a slice: gather each part from the others, decide when it is closed, average.
 
 A part is closed as soon as all members' values are there. Each of the others is waited for until its own deadline
 (`arrivals`); a part that only lacks members whose deadline is over is closed without them, but never with fewer than

@@ -18,7 +18,7 @@ EXCHANGES = 2
 BYTES_A_VALUE = 5
 """float32, and what the smallest parts add to each of their values."""
 BYTES_A_PART = 256
-"""What a part takes besides its payload."""
+"""The bytes of a part besides its payload."""
 SHORT_PARTS = 8
 """At the ends of slices, and where the buffers begin."""
 
@@ -50,7 +50,7 @@ class _Round:
 
 @dataclass
 class _Sender:
-    """What one sender has said, by round, and how much that is in all."""
+    """The words of one sender, by round, and how many bytes they are in all."""
 
     bytes: int = 0
     number: int = 0
@@ -84,7 +84,7 @@ class _Sender:
 
 
 class ReorderBuffer:
-    """What came early, for a model of `values`."""
+    """The parts that came early, for a model of `values`."""
 
     def __init__(self, values: int) -> None:
         # The most is sent by the other one of two: its values of our half, and the result of its own half.

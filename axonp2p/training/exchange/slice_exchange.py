@@ -104,19 +104,19 @@ class SliceExchange:
         return self._mean
 
     def leftover(self) -> Tensor:
-        """What of `sending` is not in the mean, once `complete`; 0 where values travel exact. Not for listeners."""
+        """The part of `sending` not in the mean, once `complete`; 0 where values travel exact. Not for listeners."""
         assert self.complete
         assert self._left is not None
         self._left[self._terms.exact_from :].zero_()
         return self._left
 
     def past(self) -> Past:
-        """What the next exchange needs of this one, once `complete`."""
+        """The part of this exchange that the next one needs, once `complete`."""
         assert self.complete
         return Past.after(self._terms, self._mean, self._owed)
 
     def outgoing(self) -> Iterator[Outgoing]:
-        """What this member has to say first: its values of everyone's slice, each encoded when its turn comes.
+        """The first words of this member: its values of everyone's slice, each encoded when its turn comes.
 
         All owners are served side by side, after itself in turn, each in proportion to its slice. A member that is
         alone closes its slice here. Must be exhausted, but may be left as soon as the exchange is `complete`.
@@ -154,7 +154,7 @@ class SliceExchange:
         return self._own.deadline() if self._own else None
 
     def due(self, now: float) -> list[Outgoing]:
-        """What must be sent because time has passed: parts that are closed without those that are late.
+        """The messages that must be sent because time has passed: parts that are closed without those that are late.
 
         First give `receive` all that has come: who stood still for a while has others' values waiting.
         """

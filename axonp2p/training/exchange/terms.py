@@ -1,4 +1,4 @@
-"""What one member needs to know of one exchange: who is in it, who owns what, and how values travel. Pure.
+"""The terms of one exchange for one member: its members, the owners of slices, and how values travel. Pure.
 
 With n members, of which member i owns the share w of the vector, i sends its values of all other slices (1 - w) and
 the mean of its own to all others (w (n - 1)): together 1 + w (n - 2) vectors, and it receives as much. hivemind
@@ -21,7 +21,7 @@ from axonp2p.training.messages import ExchangeSettings, StartRound
 
 
 class Lengths(Protocol):
-    """What matters here of a model's `Layout`."""
+    """The part of a model's `Layout` that matters here."""
 
     @property
     def values(self) -> int:

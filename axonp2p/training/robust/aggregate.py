@@ -15,7 +15,7 @@ from axonp2p.training.robust.by_distance import centred_clipping, multi_krum
 
 
 def aggregate(rule: Rule, rows: Sequence[Tensor], weights: Sequence[int], centre: Tensor) -> Tensor:
-    """What members' `rows` of as many float32 values come to by a rule. `centre` is what was agreed on before.
+    """The result of members' `rows` of as many float32 values by a rule. `centre` is what was agreed on before.
 
     Raises ValueError when there are fewer members than the rule bears liars for.
     """
@@ -62,7 +62,7 @@ def mean_of_changes(rows: Sequence[Tensor], weights: Sequence[int]) -> Tensor:
 
 
 def fair_weights(weights: Sequence[int]) -> Tensor:
-    """What a rule that bears liars lets members weigh: no more than the median of them all claims. [members], float64.
+    """The weights by a rule that bears liars: no more than the median of them all claims. [members], float64.
 
     A weight is a claim too. With at most a quarter of the members lying, the liars then have less than half of all
     weight, and no more each than half of the members have.

@@ -23,7 +23,7 @@ Without them the job ends, so nothing is gained by haste: a machine that was bus
 
 
 class Attempt:
-    """What was heard since `StartRound`. The members of an attempt never change: a loss begins the next attempt.
+    """The words heard since `StartRound`. The members of an attempt never change: a loss begins the next attempt.
 
     An exchange waits for every owner of a slice, and all members for it. So when nobody gets any further for longer
     than is usual, it is one of those that are behind who holds the others up.
@@ -76,7 +76,7 @@ class Attempt:
         return {rank for rank, share in self.choice.shares.items() if share}
 
     def orders(self, shards: Mapping[int, list[int]], plan: TrainPlan, mark_every: int = 0) -> list[Action]:
-        """What begins it. `shards` are by rank; listeners have none."""
+        """The orders that begin it. `shards` are by rank; listeners have none."""
         members, choice = sorted(self.members), self.choice
         self.mark_every, self.shards = mark_every, {rank: list(several) for rank, several in shards.items()}
         return [
@@ -107,7 +107,7 @@ class Attempt:
             self.started = self._last_news = now
 
     def heard(self, event: ProgressHeard | RoundReported, steps: int, now: float) -> str:
-        """What a member told of a round of so many `steps`; gives what is wrong with it, if anything is."""
+        """Take in the word of a member on a round of so many `steps`; gives what is wrong with it, if anything is."""
         message = told_in(event)
         theirs, ours = (message.round, message.attempt), (self.round, self.number)
         if theirs > ours:
@@ -134,7 +134,7 @@ class Attempt:
         return ""
 
     def too_early(self, event: ProgressHeard | RoundReported) -> str:
-        """What is wrong with the word of one that is no member of it, if it is not of an attempt before."""
+        """The fault in the word of one that is no member of it, if it is not of an attempt before."""
         message = told_in(event)
         return not_begun(event) if (message.round, message.attempt) > (self.round, self.number) else ""
 
@@ -261,10 +261,10 @@ class Attempt:
 
 
 def told_in(event: ProgressHeard | RoundReported) -> Progress | RoundDone:
-    """What the member said."""
+    """The word of the member."""
     return event.progress if isinstance(event, ProgressHeard) else event.done
 
 
 def not_begun(event: ProgressHeard | RoundReported) -> str:
-    """What is wrong with it when there is no such attempt yet."""
+    """Its fault when there is no such attempt yet."""
     return f"it spoke of round {told_in(event).round + 1}, which has not begun"

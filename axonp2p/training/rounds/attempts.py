@@ -42,7 +42,7 @@ Peers that all answer, and are all too slow, are most likely on a machine or beh
 
 @dataclass(frozen=True)
 class RoundsContext:
-    """What all parts of the coordinator's mind share."""
+    """The state that all parts of the coordinator share."""
 
     plan: TrainPlan
     patience: Patience

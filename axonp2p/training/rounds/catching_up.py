@@ -43,7 +43,7 @@ class _Late:
     loaded: bool
     rounds: int = 0
     state: bytes | None = None
-    """What it last said that it holds."""
+    """The state that it last said that it holds."""
 
 
 def prepare_order(plan: TrainPlan, rank: int) -> Tell:

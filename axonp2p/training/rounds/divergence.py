@@ -32,7 +32,7 @@ MOST_UNDECIDED = 2
 
 @dataclass(frozen=True)
 class DivergenceVerdict:
-    """What comes of one attempt in which members differ."""
+    """The verdict on one attempt in which members differ."""
 
     gone: Mapping[int, str] = field(default_factory=dict)
     """The members that have lied, or have a broken machine, and go."""

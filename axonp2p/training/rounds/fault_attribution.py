@@ -66,7 +66,7 @@ class LimitsPassed:
 
 
 class Mistakes:
-    """What the task's code raised in one round (all its attempts), or before the first one.
+    """The errors that the task's code raised in one round (all its attempts), or before the first one.
 
     One member's mistake may be that machine's own: a full disk, a broken library. The task is at fault when it fails
     twice, or when nobody is left for whom it works.
@@ -111,7 +111,7 @@ class Mistakes:
 
 
 def last_line(traceback: str) -> str:
-    """What a traceback ends with: the error itself."""
+    """The end of a traceback: the error itself."""
     return (traceback.strip().splitlines() or [""])[-1]
 
 

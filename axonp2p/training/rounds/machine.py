@@ -331,5 +331,5 @@ class Rounds:
         return now + self._patience.start_s + self._fetch_s()
 
     def _fetch_s(self) -> float:
-        """What the way of a state may take."""
+        """The time that the way of a state may take."""
         return self._startup.transfer_s(self.members)

@@ -174,7 +174,7 @@ class Membership:
             self._say(roster)
 
     def why_leave(self) -> str:
-        """What a job is left with whose members have to go, or have gone."""
+        """The reason of the members that have to go, or of the last that has gone."""
         going = [f"{self.names[rank]}: {reason}" for rank, reason in self.pauses.leaving(self.members).items()]
         return "; ".join(going) or self._gone[-1]
 

@@ -17,7 +17,7 @@ LEAST_FETCH_S = 5.0
 
 
 class Pauses:
-    """What owners want. `least` is the fewest members that a job goes on with; `now` is monotonic seconds."""
+    """The wishes of owners. `least` is the fewest members that a job goes on with; `now` is monotonic seconds."""
 
     def __init__(self, least: int) -> None:
         self._least = least
@@ -43,7 +43,7 @@ class Pauses:
         return {rank: since for rank, (_, since) in self._paused.items() if rank in members}
 
     def why_left_out(self, rank: int) -> str:
-        """What is said of a paused member that is not waited for any longer."""
+        """The sentence on a paused member that is not waited for any longer."""
         return f"paused: {self._paused[rank][0]}"
 
     # --- the job's clock ---

@@ -1,4 +1,4 @@
-"""What comes before the first round: every member has the same model, and holds the same state. Pure."""
+"""The time before the first round: every member has the same model, and holds the same state. Pure."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from axonp2p.training.rounds.state_agreement import StateAgreement, majority, od
 
 
 class Startup:
-    """What was heard of models and first states."""
+    """The words heard on models and first states."""
 
     def __init__(self, plan: TrainPlan, patience: Patience, now: float) -> None:
         self._plan = plan
@@ -71,7 +71,7 @@ class Startup:
         return prepared.candidate if goal is not None and prepared.candidate == goal else prepared.state
 
     def goes_on(self, members: Collection[int]) -> list[Action]:
-        """What a job that had a coordinator before goes on from."""
+        """The orders with which a job that had a coordinator before goes on."""
         assert self._state_agreement
         if not self._plan.life:
             return []
@@ -95,7 +95,7 @@ class Startup:
         return self._model
 
     def transfer_orders(self, members: Collection[int], paused: Collection[int] = ()) -> list[Action]:
-        """What has still to be said so that all come to hold it."""
+        """The words that have still to be said so that all come to hold it."""
         if self._state_agreement is None:
             return []
         said: list[Action] = []

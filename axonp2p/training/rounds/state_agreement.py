@@ -17,7 +17,7 @@ T = TypeVar("T")
 
 
 def odd_model(one: BuiltModel, others: BuiltModel) -> str:
-    """What is wrong with one model, where the others are another one."""
+    """The fault of one model, where the others are another one."""
     if one.size == others.size:
         return "its model's tensors have other names, shapes or types than the others'"
     said = [
@@ -28,7 +28,7 @@ def odd_model(one: BuiltModel, others: BuiltModel) -> str:
 
 
 def majority(said: Mapping[int, T]) -> T:
-    """What most ranks said; of equally many, what the lowest rank among them said."""
+    """The word of most ranks; of equally many, that of the lowest rank among them."""
     votes = Counter(said.values())
     return said[min(said, key=lambda rank: (-votes[said[rank]], rank))]
 
@@ -59,7 +59,7 @@ class StateAgreement:
         return True
 
     def orders(self, members: Collection[int], asleep: Collection[int] = ()) -> list[Action]:
-        """What has to be said now so that each of `members` comes to hold the goal. Nothing is said twice.
+        """The words that have to be said now so that each of `members` comes to hold the goal. Nothing is said twice.
 
         A member that is `asleep` is not named as a sender while somebody else is awake.
         """

@@ -31,7 +31,7 @@ class Accused:
         self._led_elsewhere: Counter[int] = Counter()
 
     def note(self, case: OpenCheck, judgement: Judgement) -> None:
-        """What a judgement tells of the machines of those that were asked."""
+        """Take in the words of a judgement on the machines of those that were asked."""
         for opinion in case.opinions:
             if opinion.redone.end is None:
                 continue

@@ -21,7 +21,7 @@ JUMP = 10.0
 
 
 def why_no_fit(report: RoundDone, *, every: int, exchanges: int, batch: int, values: int) -> str:
-    """What is wrong with the marks of a report by themselves; empty when nothing is."""
+    """The fault of the marks of a report by themselves; empty when there is none."""
     legs = legs_of(report.marks)
     odd = any(leg[0].leg != number or len(leg) < 2 for number, leg in enumerate(legs))
     if odd or not legs or len(legs) != exchanges:
@@ -109,7 +109,7 @@ class Memories:
         self._unknown |= set(ranks)
 
     def why_not(self, rank: int, report: RoundDone) -> str:
-        """What is wrong with where it began; notes where it ended."""
+        """The fault of where it began; notes where it ended."""
         first, last = report.marks[0].memory, report.marks[-1].memory
         known = self._known.get(rank, [[]] if self._fresh else [])
         follows = not known or rank in self._unknown or any(_as_before(first, one) for one in known)

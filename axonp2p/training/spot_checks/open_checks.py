@@ -76,7 +76,7 @@ class OpenCheck:
         )
 
     def told(self, judgement: Judgement, convicted: list[int], proofs: Sequence[OwnProof] = ()) -> CheckEnded:
-        """What is to be said of its end."""
+        """The words on its end."""
         return CheckEnded(
             of=self.of,
             by=[opinion.by for opinion in self.opinions],
@@ -113,7 +113,7 @@ class Finished:
     seconds: float
     """What it took."""
     upload: Mapping[int, float]
-    """What each member's line carries, in bytes a second."""
+    """The speed of each member's line, in bytes a second."""
 
     def case(self, rank: int, claim: Claim, *, own: bool = False) -> OpenCheck:
         """About that claim of a member."""
@@ -159,7 +159,7 @@ class PendingConviction:
 
 @dataclass
 class CaseOutcome:
-    """What came of an opinion."""
+    """The result of an opinion."""
 
     said: list[Action] = field(default_factory=list)
     gone: dict[int, str] = field(default_factory=dict)

@@ -17,7 +17,7 @@ from axonp2p.verification.rates import SEGMENT_STEPS
 SHARE = 0.03
 """Of the time that steps take."""
 HASH_BYTES_S = 3e9
-"""What BLAKE3 does on most processors that are lent."""
+"""The speed of BLAKE3 on most processors that are lent."""
 ROUNDS_KEPT = 4
 ROUNDS_NEEDED = 2
 """Before anything is believed: first steps and first marks are slow."""
@@ -32,7 +32,7 @@ class MarkPace:
         self._least = 0
 
     def note(self, reports: Collection[RoundDone]) -> None:
-        """What members told of a round that counts."""
+        """Take in the words of members on a round that counts."""
         costs = [self._cost(report) for report in reports if report.marks and report.train_seconds > 0]
         if costs:
             self._costs.append(statistics.median_low(costs))
@@ -47,7 +47,7 @@ class MarkPace:
         return min(max(every, self._least), leg)
 
     def _cost(self, report: RoundDone) -> float:
-        """What a mark takes, in steps."""
+        """The time of a mark, in steps."""
         marks = len(report.marks)
         marking = report.mark_seconds / marks + max(mark.size for mark in report.marks) / HASH_BYTES_S
         stepping = (report.train_seconds - report.mark_seconds) * self._batch / max(1, report.samples)

@@ -90,7 +90,7 @@ class CheckQuestions:
                 case.asked = None
 
     def answered(self, event: SegmentHeard) -> OpenCheck | None:
-        """What an opinion is about, of which nobody is asked now; None when it was not asked for."""
+        """The check that an opinion is about, of which nobody is asked now; None when it was not asked for."""
         place = event.redone.of, event.redone.round, event.redone.attempt, event.redone.step
         case = next((case for case in self.cases if case.asked == event.rank and case.place == place), None)
         if case is not None:
@@ -150,7 +150,7 @@ def _too_old(case: OpenCheck, round: int) -> bool:
 
 
 class ComparableDevices:
-    """What the members of one job compute on, in their own words, as far as that counts.
+    """The machines that the members of one job compute on, in their own words, as far as that counts.
 
     The steps of a member are done again by members that compute on the same kind of device. A processor and a card draw
     other numbers by chance from one seed, and so do two cards with other numbers of processors: dropout then leaves out

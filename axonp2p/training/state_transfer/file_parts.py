@@ -28,7 +28,7 @@ class Assembly:
 
     @property
     def sha256(self) -> bytes:
-        """What the file must hash to."""
+        """The hash that the file must have."""
         return self._sha256
 
     @property

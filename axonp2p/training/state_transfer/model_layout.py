@@ -42,7 +42,7 @@ _CODED: dict[str, tuple[str, ...]] = {
 
 
 def read_layout(data: bytes | memoryview, model: Model) -> FileLayout:
-    """What a member said. Raises `PeerMisbehaved` when it is no layout of a file of this model."""
+    """The layout that a member told. Raises `PeerMisbehaved` when it is no layout of a file of this model."""
     layout = decode_as(data, FileLayout, MOST_BYTES)
     if fault := _fault(layout, model):
         raise MalformedMessage(f"no layout of the model's file: {fault}")
@@ -50,7 +50,7 @@ def read_layout(data: bytes | memoryview, model: Model) -> FileLayout:
 
 
 def pack_layout(layout: FileLayout, model: Model) -> bytes:
-    """What a member says. Raises `ValueError`."""
+    """The layout that a member tells. Raises `ValueError`."""
     packed = encode(layout)
     if fault := _fault(layout, model):
         raise ValueError(f"no file can be written of the model: {fault}")
@@ -73,7 +73,7 @@ def file_order(layout: FileLayout) -> list[TensorInfo]:
 
 
 def header_of(layout: FileLayout) -> bytes:
-    """What stands before the tensors' bytes in a safetensors file."""
+    """The header before the tensors' bytes in a safetensors file."""
     said, end = {}, 0
     for one in file_order(layout):
         begin, end = end, end + _bytes(one)

@@ -22,7 +22,7 @@ _LIST = -1
 """The list of hashes is fetched like a piece, before all others."""
 
 Asks = list[tuple[int, AskPieces]]
-"""What to say to which rank."""
+"""The messages, and the ranks that they go to."""
 
 
 class PieceFetch(PiecePicker[AskPieces]):

@@ -1,4 +1,4 @@
-"""What a member that holds a state answers to those that fetch it in pieces (`blobs.pieces`). Pure."""
+"""The answers of a member that holds a state to those that fetch it in pieces (`blobs.pieces`). Pure."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class InPieces(Protocol):
 
 
 def serve_pieces(states: Iterable[InPieces], ask: AskPieces) -> list[tuple[PieceList | Piece, bytes | memoryview]]:
-    """What a member that holds `states` answers: messages with their payloads, which are not copies.
+    """The answers of a member that holds `states`: messages with their payloads, which are not copies.
 
     Raises `PeerMisbehaved` for numbers that a state does not have, or one that is asked for twice at once.
     """

@@ -35,7 +35,7 @@ class InnerOptimizers:
         return [group for one in self.each for group in one.param_groups]
 
     def state_dict(self) -> dict[str, Any]:
-        """What they remember, and their settings; parameters are numbered through."""
+        """Their memories and their settings; parameters are numbered through."""
         state: dict[int, Any] = {}
         groups: list[dict[str, Any]] = []
         for first, one in self._numbered():

@@ -34,7 +34,7 @@ from axonp2p.verification.claims import SegmentRedone
 
 
 class LegVerdict(Enum):
-    """What becomes of a leg after a step."""
+    """The fate of a leg after a step."""
 
     GO_ON = auto()
     ENOUGH = auto()
@@ -49,7 +49,7 @@ Judge = Callable[[int, float, int], LegVerdict]
 
 @dataclass(frozen=True)
 class Leg:
-    """What the local steps between two exchanges led to."""
+    """The result of the local steps between two exchanges."""
 
     difference: Tensor
     """Start minus end, flat."""
@@ -294,7 +294,7 @@ def redone(
     flops: int = 0,
     failed: Literal["", "not handed over", "other bytes", "cannot be done"] = "",
 ) -> SegmentRedone:
-    """What comes of such an order."""
+    """The result of such an order."""
     return SegmentRedone(
         of=order.of,
         round=order.round,

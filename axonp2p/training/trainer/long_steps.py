@@ -43,7 +43,7 @@ class LongSteps:
         self._since = None
 
     def due(self, frame: FrameType | None, now: float) -> str:
-        """What is said now of a thread that is there; empty when nothing is."""
+        """The sentence now on a thread that is there; empty when there is none."""
         since = self._since
         if since is None or now - since < self._told:
             return ""

@@ -64,7 +64,7 @@ class _Head(Message, frozen=True):
 
 
 Memory = dict[int, dict[str, Any]]
-"""What an optimiser remembers: the `state` of its state dict."""
+"""The memories of an optimiser: the `state` of its state dict."""
 
 
 @dataclass(frozen=True)

@@ -27,7 +27,7 @@ _TINY = 1e-30
 
 @dataclass(frozen=True)
 class StepScale:
-    """What one member has seen of its own differences and the means. Nothing in it is ever changed."""
+    """The memory that one member has of its own differences and the means. Nothing in it is ever changed."""
 
     averaged: float
     """Over how many gradients the optimiser's momentum averages; 1 without momentum."""

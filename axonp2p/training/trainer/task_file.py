@@ -99,5 +99,5 @@ def load_task(folder: Path, file: str) -> Any:
 
 
 def mistake_in(doing: str, sentence: str) -> TaskMistake:
-    """What is raised where a task's code gives what it must not."""
+    """The error raised where a task's code gives what it must not."""
     return TaskMistake(doing, cause=f"{doing}: {sentence}.")

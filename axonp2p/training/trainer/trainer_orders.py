@@ -1,4 +1,4 @@
-"""What a member has its trainer do, and what the trainer says of it. Values only.
+"""The orders of a member to its trainer, and the trainer's answers. Values only.
 
 A leg is the local steps between two exchanges. The first one of a round comes with `TrainRound`, each further one with
 `NextLeg`; between them the trainer stands waiting. Weights are never changed once they are said; a difference belongs
@@ -176,7 +176,7 @@ class TaskWentWrong:
 
     @property
     def report(self) -> TaskFailed:
-        """What the coordinator is told."""
+        """The message to the coordinator."""
         return TaskFailed(doing=self.mistake.message[:100], traceback=self.mistake.cause[:16000])
 
 

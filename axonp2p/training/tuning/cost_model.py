@@ -40,7 +40,7 @@ SAMPLES_A_LOSS = 6
 longer than that is weighed by it. Dense training of `examples/text` with 1 M parameters learns the last 5.6 % in the
 last quarter of 480 steps."""
 DENSITIES = (1 / 4, 1 / 8, 1 / 16, 1 / 32, 1 / 64)
-"""What a member with a slow link may send; SparseLoCo still learns well at the last one."""
+"""The densities with which a member with a slow link may send; SparseLoCo still learns well at the last one."""
 LEAST_GAIN = 1.25
 """The choice made before is kept until another one is better by this factor: steps and lines of small jobs are
 measured with much noise."""
@@ -86,7 +86,7 @@ class Draft:
 
 @dataclass(frozen=True)
 class Scales:
-    """What every pair is weighed against."""
+    """The options that every pair is weighed against."""
 
     options: ExchangeOptions
     facts: ExchangeFacts

@@ -1,4 +1,4 @@
-"""What an exchange costs: bytes on the wire, and seconds over the members' links. Pure."""
+"""The costs of an exchange: bytes on the wire, and seconds over the members' links. Pure."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ ASSUMED_UPLOAD, ASSUMED_DOWNLOAD = 10e6 / 8, 50e6 / 8
 ASSUMED_STEP_S = 0.1
 """Before any step was measured."""
 HANDLING_S, HANDLING_S_A_VALUE = 0.01, 2e-8
-"""What encoding, adding up, decoding and the outer step take beside the wire."""
+"""The time that encoding, adding up, decoding and the outer step take beside the wire."""
 SCALE_BITS = 16 / 256
-"""What a scale for each block of values costs, for each of them."""
+"""The cost of a scale for each block of values, for each of them."""
 
 ModelSize = tuple[int, int, int]
 """Of a model's vector: values coded in few bits, all values, and those of the others that an exchange sends."""
@@ -24,7 +24,7 @@ ModelSize = tuple[int, int, int]
 
 @dataclass(frozen=True)
 class ExchangeFacts:
-    """What is known of a job and its members when the exchange is chosen."""
+    """The facts known of a job and its members when the exchange is chosen."""
 
     values: int
     """In the exchanged vector."""
@@ -96,7 +96,7 @@ def vector_bytes(facts: ExchangeFacts, coding: Coding) -> float:
 
 
 def upload_bytes(facts: ExchangeFacts, gather: float, result: float, share: float) -> float:
-    """What a member sends in an exchange that owns `share` of the values, in bytes.
+    """The bytes that a member sends in an exchange that owns `share` of the values.
 
     `gather` and `result` are what whole vectors take.
     """
@@ -130,5 +130,5 @@ def exchange_bytes(
 
 
 def dense_bytes(values: int, members: int) -> int:
-    """What an exchange of all values in 32 bits takes among the members, which dense training pays for every step."""
+    """The bytes of an exchange of all values in 32 bits among the members, which dense training pays each step."""
     return 8 * (members - 1) * values

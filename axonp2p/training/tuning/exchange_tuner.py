@@ -54,7 +54,7 @@ class ExchangeChoice:
     bytes_a_round: int
     """Among the members, as far as it can be foreseen."""
     dense_bytes_a_round: int
-    """What a dense exchange after every step would take."""
+    """The bytes that a dense exchange after every step would take."""
     why: str
     """One sentence, for people."""
 

@@ -1,4 +1,4 @@
-"""What a job has measured of its members, and what is chosen by it, round for round. Pure.
+"""The measurements of a job's members, and the choices by them, round for round. Pure.
 
 Measurements jitter, so a new one counts only when it differs from the last by a quarter.
 """
@@ -24,7 +24,7 @@ PATIENT_ROUNDS = 3
 
 @dataclass(frozen=True)
 class Line:
-    """What a member's line carries, in bytes a second; 0: not known."""
+    """The speeds of a member's line, in bytes a second; 0: not known."""
 
     upload: float = 0.0
     download: float = 0.0
@@ -46,7 +46,7 @@ class LinkStatistics:
         self._missed: dict[int, int] = {}
 
     def line(self, rank: int, upload: float, download: float) -> None:
-        """What the member's own daemon measured."""
+        """Take in the measurement of the member's own daemon."""
         _note(self._upload, rank, upload)
         _note(self._download, rank, download)
 
@@ -96,7 +96,7 @@ class LinkStatistics:
         return choice, changed
 
     def upload(self, rank: int) -> float:
-        """What the member's line is taken to carry, in bytes a second."""
+        """The speed that the member's line is taken to have, in bytes a second."""
         return self._up(rank) or ASSUMED_UPLOAD
 
     def _up(self, rank: int) -> float:

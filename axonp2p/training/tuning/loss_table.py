@@ -1,4 +1,4 @@
-"""What training loses by few exchanges, few bits and late results, as measured; and the outer step that fits. Pure.
+"""The loss of training by few exchanges, few bits and late results, as measured; and the outer step that fits. Pure.
 
 `scripts/bench/quality` measures it: dense data-parallel training has learnt so much (from the held-out loss of the
 first weights to that of its last ones), and a share of that is missing where members exchange otherwise. The numbers
@@ -18,15 +18,15 @@ from axonp2p.tensors.coding import Bits
 BITS: tuple[Bits, ...] = (32, 16, 8, 4, 2, 1)
 
 FEW_EXCHANGES: Mapping[int, float] = {1: 0.004, 2: 0.007, 4: 0.014, 8: 0.023, 24: 0.042}
-"""What is missing, by local steps between two exchanges of 32 bits."""
+"""The part missing, by local steps between two exchanges of 32 bits."""
 FEW_BITS: Mapping[Bits, float] = {32: 0.0, 16: 0.0, 8: 0.0, 4: 0.002, 2: 0.013, 1: 0.030}
-"""What is missing in addition with error feedback, by bits a value."""
+"""The part missing in addition with error feedback, by bits a value."""
 LATE: Mapping[int, float] = {1: 0.001, 2: 0.003, 4: 0.030, 8: 0.030, 24: 0.030}
-"""What is missing in addition when each result comes one leg late."""
+"""The part missing in addition when each result comes one leg late."""
 
 
 def loss_of(every: int, bits: Bits, *, late: bool = False) -> float:
-    """What is missing, for any number of local steps."""
+    """The part missing, for any number of local steps."""
     return _between(FEW_EXCHANGES, every) + FEW_BITS[bits] + (_between(LATE, every) if late else 0.0)
 
 

@@ -1,4 +1,4 @@
-"""What a late joiner keeps of the rounds that go on while it fetches the state that they began with.
+"""The parts that a late joiner keeps of the rounds that go on while it fetches the state that they began with.
 
 It listens: members send it every result. Of an exchange that is complete the results are kept as they came, since they
 are many times smaller than the mean that they make, until the state is there; then the outer steps are taken in order

@@ -1,4 +1,4 @@
-"""What a member holds that others may ask for: states, and the starts of segments that it committed to. Pure."""
+"""The things a member holds that others may ask for: states, and the starts of segments that it committed to. Pure."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ class HeldStates:
     def lend(
         self, to: int, ask: AskPieces, more: Iterable[State]
     ) -> list[tuple[Piece | PieceList, bytes | memoryview]]:
-        """What to answer to a member that asks for pieces of these states or of `more`. Raises `PeerMisbehaved`."""
+        """The answer to a member that asks for pieces of these states or of `more`. Raises `PeerMisbehaved`."""
         held = [*self.all(), *more]
         answers = serve_pieces(held, ask)
         for state in held:

@@ -73,7 +73,7 @@ Order = AdoptState | StartRound | AskPieces | RedoSegment
 
 
 class WorkerMember:
-    """What a worker is in a job. `first` is the state of the task's own first weights, `file_layout` is for the client.
+    """A worker's part in a job. `first` is the state of the task's own first weights, `file_layout` is for the client.
 
     `averaged` is over how many gradients the inner optimiser's momentum averages, None when its steps need no scale;
     `frozen` are the frozen parameters of the trainer's model, None where it has none; `device` is where that is.
@@ -118,7 +118,7 @@ class WorkerMember:
         """Spent on steps of others since the last report, and of those before it: they are this member's work too."""
 
     def prepared(self) -> SayToCoordinator:
-        """What the coordinator wants to know of the model."""
+        """The word to the coordinator on the model."""
         layout, candidate = self._lasting.layout, self._states.candidate
         told = Prepared(
             state=self._states.accepted.name,

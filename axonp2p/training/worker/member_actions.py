@@ -1,4 +1,4 @@
-"""What a member asks of the worker around it, besides `Work` for its trainer. Values only."""
+"""The requests of a member to the worker around it, besides `Work` for its trainer. Values only."""
 
 from __future__ import annotations
 

@@ -51,7 +51,7 @@ from axonp2p.verification.claims import Mark, RoundDone
 
 @dataclass(frozen=True)
 class Lasting:
-    """What a member keeps from one round to the next, whatever becomes of them."""
+    """The memory of a member from one round to the next, whatever becomes of them."""
 
     rank: int
     layout: Layout
@@ -62,7 +62,7 @@ class Lasting:
 
 @dataclass
 class _Sums:
-    """What the legs and exchanges of a round came to until now."""
+    """The results of the legs and exchanges of a round until now."""
 
     legs: int = 0
     steps: int = 0
@@ -219,7 +219,7 @@ class MemberRound:
             self._name_one()
 
     def report(self, evaluated: Evaluated) -> RoundDone:
-        """What the coordinator wants to know of the round, once it was given its names."""
+        """The word to the coordinator on the round, once it was given its names."""
         sums = self._sums
         return RoundDone(
             round=self._start.round,
@@ -250,7 +250,7 @@ class MemberRound:
             self._sums.marks.append(self._unnamed.popleft().mark)
 
     def _go_on(self, now: float) -> Iterator[Action]:
-        """Whatever can be done now: apply an exchange that is complete, begin the next one."""
+        """All that can be done now: apply an exchange that is complete, begin the next one."""
         while self._exchange is None or self._exchange.complete:
             if self._exchange is not None:
                 yield from self._apply(self._exchange)

@@ -1,4 +1,4 @@
-"""What a worker has yet to say, and in which order. Pure.
+"""The words that a worker has yet to say, and their order. Pure.
 
 Small messages come before bulk (parts of slices), so that no order's answer waits behind megabytes; then come pieces
 of states, and last what the task wrote into /out. Bulk goes to each receiver only as far as the daemon has given
@@ -81,7 +81,7 @@ class WorkerOutbox:
                 line.bulk = deque(said for said in line.bulk if not useless(rank, said[0]))  # type: ignore[arg-type]
 
     def next(self) -> tuple[FromWorkerMessage, bytes] | None:
-        """What is to be sent now, packed; None when there is nothing, or no credit for it."""
+        """The message to be sent now, packed; None when there is nothing, or no credit for it."""
         if self._at_once:
             return self._at_once.popleft()
         # Those that train never wait for one that comes: pieces go when no part is left to send.

@@ -66,7 +66,7 @@ _LENGTH = struct.Struct(">I")
 
 
 class RedoRequest(Message, frozen=True):
-    """What a redo needs to know, beside the bytes from which its steps begin."""
+    """The facts that a redo needs, beside the bytes from which its steps begin."""
 
     bundle: Annotated[str, msgspec.Meta(max_length=4096)]
     folder: Annotated[str, msgspec.Meta(max_length=4096)]

@@ -85,7 +85,7 @@ class Worker:
         self._trainer: TrainingThread | None = None
         self._member: WorkerMember | None = None
         self._orders: deque[tuple[ToWorkerTraining, memoryview]] = deque()
-        """What came while the model was built."""
+        """The messages that came while the model was built."""
         self._late_since: float | None = None
         """When a deadline was first found to be over."""
 
@@ -115,7 +115,7 @@ class Worker:
         return None if deadline is None else max(0.0, deadline - self._clock())
 
     def _go_on(self, member: WorkerMember, *, quiet: bool) -> None:
-        """What is to be done without being told."""
+        """Do all that needs no order."""
         now = self._clock()
         if member.talkative:
             self._carry_out(member.more(now))
@@ -234,7 +234,7 @@ class Worker:
 
 
 def _useless_after(start: StartRound) -> Callable[[int, BetweenMembers], bool]:
-    """What need not be told any more: parts of attempts that are redone, and what members have ended without."""
+    """The words not to be said any more: parts of attempts that are redone, and what members have ended without."""
     members, listeners = set(start.members), set(start.listeners)
 
     def useless(rank: int, message: BetweenMembers) -> bool:

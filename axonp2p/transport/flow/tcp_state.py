@@ -1,4 +1,4 @@
-"""What is counted on a connection, wherever it was counted (pure)."""
+"""The counts of a connection, wherever it was counted (pure)."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class TcpState:
-    """What the kernel has counted on one connection since it began."""
+    """The counts of the kernel on one connection since it began."""
 
     acked_bytes: int
     """Sent, and confirmed by the other side."""

@@ -37,7 +37,7 @@ _TAKEN = struct.Struct(">QQ")
 
 
 class SendWindow:
-    """What we sent and what the other side's application has taken of it."""
+    """The bytes that we sent, and those that the other side's application has taken."""
 
     def __init__(self) -> None:
         self.sent_bytes = 0
@@ -75,7 +75,7 @@ class SendWindow:
 
 
 class ReceiveWindow:
-    """What arrived and what our application has taken of it. Times are seconds of one clock that never goes back."""
+    """The bytes that arrived, and those our application took. Times are seconds of one clock that never goes back."""
 
     def __init__(self) -> None:
         self.arrived_bytes = 0
@@ -134,7 +134,7 @@ class ReceiveWindow:
         return self._taken - self._told >= _TELL_EVERY
 
     def word(self) -> bytes:
-        """What to tell the other side."""
+        """The word to tell the other side."""
         self._told = self._taken
         return _TAKEN.pack(self._taken_bytes, self._taken_frames)
 

@@ -35,7 +35,7 @@ T = TypeVar("T")
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 SERVER = "axon"
-"""What answers say of the program: not which version of which library reads what strangers send."""
+"""The name of the program in answers: not which version of which library reads what strangers send."""
 
 BODY_WITHIN_S = 10.0
 """How long a caller may take to send a body, in seconds."""

@@ -46,7 +46,7 @@ def loopback(listen: str, what: str, *, cause: str, fix: str) -> tuple[str, int]
 
 
 def own_names(host: str, port: int) -> frozenset[str]:
-    """What a browser may write in `Host` when it means this page: HOST:PORT."""
+    """The names that a browser may write in `Host` when it means this page: HOST:PORT."""
     names = {join_host_port(name, port) for name in (host, "127.0.0.1", "localhost", "::1")}
     return frozenset(names | {name.rpartition(":")[0] for name in names} if port == 80 else names)
 

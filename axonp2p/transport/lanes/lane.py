@@ -27,7 +27,7 @@ LOOK_S = 5.0
 
 
 class BulkLane:
-    """What both ends have in common. Made on the loop; `carry` runs on the thread."""
+    """The part that both ends have in common. Made on the loop; `carry` runs on the thread."""
 
     def __init__(self) -> None:
         self._loop = asyncio.get_running_loop()

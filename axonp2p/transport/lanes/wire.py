@@ -54,7 +54,7 @@ class Wire:
             return self._socket is not None and not self._over and read_retries(self._socket) >= DEAD_RETRIES
 
     def tcp_state(self) -> TcpState | None:
-        """What the kernel has counted; None when it does not say, or the lane is gone."""
+        """The kernel's counts; None when it does not say, or the lane is gone."""
         with self._lock:
             return None if self._socket is None or self._over else read_tcp_state(self._socket)
 

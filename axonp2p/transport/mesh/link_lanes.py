@@ -38,7 +38,7 @@ OFFERED_AGAIN_S = FIRST_PAUSE_S - 1
 
 
 class LaneShaper(Protocol):
-    """What of `link.LinkShaper` lanes need."""
+    """The part of `link.LinkShaper` that lanes need."""
 
     def lane_opened(self, lane: BulkLane) -> None:
         """A link uses that lane from now on."""

@@ -1,4 +1,4 @@
-"""What waits to go to one member, and what went but may have to go again: no socket, only counting.
+"""Messages that wait to go to one member, and those that went but may have to go again: no socket, only counting.
 
 A link may be cut with messages under way. Both ends count the messages of each direction over all links of a pair;
 whoever comes back says how many it has had, and the sender goes on after that one. So nothing is lost or doubled.

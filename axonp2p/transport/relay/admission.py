@@ -1,4 +1,4 @@
-"""What a relay carries: who may register, which streams are opened, and how fast and how long they run (pure).
+"""The rules of a relay: who may register, which streams are opened, and how fast and how long they run (pure).
 
 Every number is counted for two: the peer that is reached, and the caller's address. So nobody uses up a relay for
 others, neither by being called nor by calling. Times are seconds of one clock that never goes back.
@@ -35,7 +35,7 @@ class Stream:
 
 @dataclass
 class _Account:
-    """What one peer or one caller has had."""
+    """The use of one peer or one caller."""
 
     hour_from: float
     bytes: int = 0

@@ -17,7 +17,7 @@ FIRST_MESSAGE_S = 10.0
 
 
 class OtherSessions(Protocol):
-    """What else sessions are opened for."""
+    """The handler of sessions that are opened for something else."""
 
     asks: Any
     """The messages with which one begins: a union."""

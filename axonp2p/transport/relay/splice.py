@@ -16,9 +16,9 @@ from aiohttp import web
 from axonp2p.errors import Unreachable
 
 BUFFERED_BYTES = 128 * 1024
-"""What may wait in this program for one end, before the other one is read no more."""
+"""The bytes that may wait in this program for one end, before the other one is read no more."""
 UNSENT_BYTES = 128 * 1024
-"""What may wait in the kernel that was not sent yet."""
+"""The bytes not sent yet that may wait in the kernel."""
 
 Carried = Callable[[int], float]
 """Told how many bytes came in; says for how many seconds to read no more."""

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from axonp2p.transport.sessions.proxy_header import HEADER_LIMIT, ProxyHeader, read_header
 
 PREAMBLE = b"AXONLANE"
-"""What a connection for a lane begins with. TLS begins with the byte 22."""
+"""The first bytes of a connection for a lane. TLS begins with the byte 22."""
 WITHIN_S = 3.0
 """They come with the first packet."""
 _REST_S = 0.02

@@ -64,7 +64,7 @@ TLS_CLOSE_S = 2.0
 
 
 class LaneDoor(Protocol):
-    """What serves connections that are no TLS for asyncio: the lanes of sessions that are here (`transport.lanes`)."""
+    """The code for connections that are no TLS for asyncio: the lanes of sessions that are here (`transport.lanes`)."""
 
     def awaits(self, source: str) -> bool:
         """Whether a caller of that household may bring a lane now."""
@@ -138,9 +138,9 @@ class Connections:
         self._unnamed = 0
         """Connections of proxies that have not said yet for whom."""
         self.lanes: LaneDoor | None = None
-        """What serves lanes, where there may be any."""
+        """The code that serves lanes, where there may be any."""
         self.serves: web.Server | None = None
-        """What answers."""
+        """The code that answers."""
         self._tls = tls
         self._held: Holdings[Connection] = Holdings("connections", connection_bounds(_descriptors()))
         self._pace = RateLimit(OPENED_A_SECOND, OPENED_AT_ONCE)

@@ -1,4 +1,4 @@
-"""What this room asks of the kernel, of asyncio and of aiohttp for one line, and what the kernel says of it (a door).
+"""The settings of the kernel, of asyncio and of aiohttp for one line, and the kernel's word on it (a door).
 
 Three of aiohttp's attributes are not public, nor four of asyncio's TLS. aiohttp's version is fixed in setup.cfg, and a
 test notices when they go.
@@ -20,11 +20,11 @@ from axonp2p.transport.flow.read_pace import ReadPace
 from axonp2p.transport.flow.tcp_state import TcpState
 
 READ_BYTES, SESSION_READ_BYTES = 32 * 1024, 256 * 1024
-"""What TLS reads in one go, on any connection and on one of a session. asyncio sets that much memory aside for each
+"""Bytes that TLS reads at once, on any connection and on one of a session. asyncio sets that much memory aside for each
 connection, and touches it, before its first byte: 256 KiB would make silent connections dear."""
 UNSENT_BYTES = 256 * 1024
 BUFFERED_BYTES = 128 * 1024
-"""What may lie in the kernel not sent yet, and before it in this program: so little stands before the next word."""
+"""Bytes that may lie unsent in the kernel, and before it in this program: so little stands before the next word."""
 
 assert hasattr(asyncio.sslproto.SSLProtocol, "max_size")
 asyncio.sslproto.SSLProtocol.max_size = READ_BYTES

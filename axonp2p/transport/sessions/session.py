@@ -155,7 +155,7 @@ class Session:
         return self._window.taken_frames
 
     def tcp_state(self) -> TcpState | None:
-        """What the kernel has counted on this line; None when it does not say, or the line is gone."""
+        """The kernel's counts of this line; None when it does not say, or the line is gone."""
         return read_tcp_state(self._plain) if self._plain is not None and not self.closed else None
 
     def admit(self) -> None:

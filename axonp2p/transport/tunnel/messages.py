@@ -1,4 +1,4 @@
-"""What a relay and the peers that are registered with it say to each other, and how much it carries for whom (pure)."""
+"""The messages of a relay and the peers registered with it, and how much it carries for whom (pure)."""
 
 from __future__ import annotations
 

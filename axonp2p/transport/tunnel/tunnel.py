@@ -25,7 +25,7 @@ REFUSAL_LIMIT = 32 * 1024
 OPENING_S = 10.0
 """How long a relay may take for TLS and its answer, in seconds; the peer has to call it back within that."""
 BUFFERED_BYTES = 64 * 1024
-"""What may lie outside the inner TLS, where no word can overtake it."""
+"""The bytes that may lie outside the inner TLS, where no word can overtake it."""
 
 
 async def ask_relay(

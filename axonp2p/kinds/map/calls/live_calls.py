@@ -50,7 +50,7 @@ class ItemFuture(Future[Any]):
 
 @dataclass(frozen=True)
 class ProgramNews:
-    """What a program has come to since its driver asked last."""
+    """The news of a program since its driver asked last."""
 
     more: int
     """Calls that are on the disk."""

@@ -1,4 +1,4 @@
-"""What peers with room get next: calls that wait, chunks that wait behind others, copies of what stands still. Pure."""
+"""The next work of peers with room: calls that wait, chunks behind others, copies of what stands still. Pure."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from axonp2p.kinds.map.opinions.open_items import MOST_AWAITED, OpenItems
 from axonp2p.kinds.map.queue_actions import QueuePlan
 
 MOST_CHUNK_BYTES = 512 * 1024
-"""What the calls of a chunk may take of its message; one call may take more."""
+"""The bytes that the calls of a chunk may take of its message; one call may take more."""
 
 
 class NextChunks:

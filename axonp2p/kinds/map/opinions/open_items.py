@@ -35,7 +35,7 @@ class OpenItems:
         self._peers.pop(rank, None)
 
     def vote(self, item: int, rank: int, group: int, needed: int) -> tuple[Verdict, int]:
-        """What follows from one more opinion, and how many must be equal: `needed`, if it is the first one."""
+        """The verdict after one more opinion, and how many must be equal: `needed`, if it is the first one."""
         needed, votes = self._open.get(item, (needed, []))
         votes.append(Vote(self._peers[rank], group))
         found = verdict(votes, needed)

@@ -23,7 +23,7 @@ MOST_OPINIONS = 5
 
 @dataclass(frozen=True)
 class Vote:
-    """What one peer found."""
+    """The result of one peer."""
 
     peer: str
     group: int
@@ -59,7 +59,7 @@ Verdict = Accepted | WantsAnother | Undecided
 
 
 def verdict(opinions: Sequence[Vote], quorum: int) -> Verdict:
-    """What follows from the results so far, in the order in which they came. `quorum` of them must be equal."""
+    """The verdict on the results so far, in the order in which they came. `quorum` of them must be equal."""
     sizes = Counter(opinion.group for opinion in opinions)
     if sizes:
         group, size = sizes.most_common(1)[0]

@@ -33,7 +33,7 @@ MOST_NOTED = 10_000
 
 @dataclass(frozen=True)
 class VerdictPay:
-    """What a verdict comes to."""
+    """The outcome of a verdict."""
 
     work: list[WorkDone]
     """Of those that agree: as much for each as half of them claim at most."""
@@ -71,7 +71,7 @@ class SecondOpinions:
         """When the job fails because nobody is there who could give another opinion."""
 
     def open(self) -> None:
-        """What earlier lives left, while `store` is open. Blocks. Raises `JobFailed`."""
+        """Take up the opinions that earlier lives left, while `store` is open. Blocks. Raises `JobFailed`."""
         self._known = self._book.all()
         for one in self._store.opinions():
             self._add(one)

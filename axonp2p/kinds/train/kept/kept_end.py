@@ -66,7 +66,7 @@ def enter_finished(books: RoundCommits, fields: dict[str, Any]) -> None:
 
 
 def finished_event(books: RoundCommits, **of_this_life: Any) -> JobFinished:
-    """What is told last. Without `of_this_life`, the fields that a life of the job knows, nobody was there."""
+    """The last event. Without `of_this_life`, the fields that a life of the job knows, nobody was there."""
     record, folder = books.record, books.journal.folder
     facts: dict[str, Any] = {"seconds": 0.0, "receipts": 0, "peers": [], "lost": []} | of_this_life
     return JobFinished(

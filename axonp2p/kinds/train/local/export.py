@@ -27,7 +27,7 @@ def main() -> None:
 
 
 def run(arguments: argparse.Namespace) -> dict[str, Any]:
-    """What was written. Raises `TaskMistake`, or `SettingsError` for a file that holds no such weights."""
+    """The facts of the written file. Raises `TaskMistake`, or `SettingsError` for a file that holds no such weights."""
     prepare_torch(1)  # before torch is imported
 
     from axonp2p.training.trainer.task import Task

@@ -123,7 +123,7 @@ class _ObservedTask(Task):
 
 @dataclass(frozen=True)
 class _Trained:
-    """What the steps came to."""
+    """The results of the steps."""
 
     samples: int
     flops: int

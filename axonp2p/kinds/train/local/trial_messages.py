@@ -1,4 +1,4 @@
-"""What a trial of a task says to the `axon check` that began it, on the channel of its worker; what follows from it."""
+"""The messages of a trial of a task to the `axon check` that began it, on its worker's channel; and what follows."""
 
 from __future__ import annotations
 

@@ -66,7 +66,7 @@ class CompactRow(Message, frozen=True, array_like=True):
     gpu_memory_mb: Megabytes
     """Memory of its largest GPU, MiB; 0 without one."""
     tags: Annotated[tuple[Tag, ...], msgspec.Meta(max_length=MOST_TAGS)]
-    """What its environment has, such as `torch2`: ascending, each once."""
+    """The names of what its environment has, such as `torch2`: ascending, each once."""
     flags: Annotated[int, msgspec.Meta(ge=0, le=15)]
     """1: it takes work at present; 2: it signs tokens for itself; 4: nobody could dial it; 8: it is a relay."""
     packed_relays: Annotated[tuple[PackedRelay, ...], msgspec.Meta(max_length=MOST_RELAYS)]
@@ -168,7 +168,7 @@ def open_compact(data: bytes, now: float) -> CompactRow:
 
 @lru_cache(maxsize=_REMEMBERED)
 def peek(data: bytes) -> CompactRow:
-    """What a signed form says, not yet to be believed. Raises `MessageTooLarge` or `MalformedMessage`.
+    """The content of a signed form, not yet to be believed. Raises `MessageTooLarge` or `MalformedMessage`.
 
     The reading stands before the signature here, unlike elsewhere: the key is part of the row, and a row that has
     expired or stands in the wrong place shall not cost the holder 60 us of Ed25519. The part read is one flat array.

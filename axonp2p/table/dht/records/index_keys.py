@@ -31,7 +31,7 @@ _GPU_FROM_MB = (0, 1, 12 * 1024, 24 * 1024)
 
 @dataclass(frozen=True)
 class RowQuery:
-    """What is asked of a compact row; more than it says must be checked on the full row."""
+    """The need asked of a compact row; more than it says must be checked on the full row."""
 
     cores: int = 1
     memory_mb: int = 0

@@ -1,4 +1,4 @@
-"""What one DHT node holds for others (pure): signed rows, each where it belongs, within bounds, until it expires."""
+"""Signed rows that one DHT node holds for others (pure): each where it belongs, within bounds, until it expires."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class StoreLimits:
 
 
 class StoreOutcome(Enum):
-    """What became of a row that somebody wants to be held."""
+    """The fate of a row that somebody wants to be held."""
 
     STORED = "stored"
     OLDER = "older"

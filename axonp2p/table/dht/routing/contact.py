@@ -20,7 +20,7 @@ _REMEMBERED = 16384
 
 
 class ContactHost(NamedTuple):
-    """What an IP address says of itself."""
+    """The sort of an IP address."""
 
     text: str
     """Its one spelling; an IPv4 address in IPv6's clothes is IPv4."""
@@ -64,7 +64,7 @@ class Contact(Node):  # type: ignore[misc]  # kademlia has no types
 
     @classmethod
     def unpack(cls, data: bytes) -> Contact:
-        """What `pack` wrote. Raises `MalformedMessage`."""
+        """The contact that `pack` wrote. Raises `MalformedMessage`."""
         if len(data) not in (_V4_BYTES, _V6_BYTES):
             raise MalformedMessage(f"a contact has {_V4_BYTES} or {_V6_BYTES} bytes, not {len(data)}")
         return cls(data[:ID_BYTES], host_of_packed(data[ID_BYTES:-2]), int.from_bytes(data[-2:]))
@@ -117,7 +117,7 @@ def host_of_packed(packed: bytes) -> str:
 
 @lru_cache(maxsize=_REMEMBERED)
 def read_host(host: str) -> ContactHost:
-    """What is to be known of an IP address.
+    """The facts of an IP address.
 
     Raises `MalformedMessage` when it is none, or one that no single machine has (multicast, unspecified, broadcast).
     """

@@ -1,4 +1,4 @@
-"""What a node answers: to everybody who it is, and, when others can reach it, what it knows and holds."""
+"""The answers of a node: to everybody who it is, and, when others can reach it, what it knows and holds."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ CONTACTS_AN_ANSWER = 8
 _OVERHEAD = FRAME_BYTES + 1 + 1 + (2 + TOKEN_BYTES) + 1 + 3 + 1
 """Of a `find` answer without contacts and records, in bytes."""
 _BYTES_STRING = 2
-"""What msgpack adds to a contact."""
+"""The bytes that msgpack adds to a contact."""
 
 Address = tuple[str, int]
 

@@ -67,7 +67,7 @@ class PendingRpcs:
         chance: random.Random,
     ) -> None:
         self.serves = False
-        """What the questions say of their sender: whether others may ask it back."""
+        """The flag in the questions on their sender: whether others may ask it back."""
         self._caller = caller
         self._send = send
         self._timing = timing

@@ -51,7 +51,7 @@ SIGNATURES_A_SECOND = 1000.0
 
 @dataclass(frozen=True)
 class Surroundings:
-    """What a node is given from outside: time, chance, and who wants to know of round trips."""
+    """The things that a node is given from outside: time, chance, and who wants to know of round trips."""
 
     clock: Clock
     chance: random.Random
@@ -128,7 +128,7 @@ class DhtProtocol(KademliaProtocol):  # type: ignore[misc]  # kademlia has no ty
         return await future
 
     def token_of(self, address: Address) -> bytes:
-        """What the node at `address` handed out lately, or nothing."""
+        """The token that the node at `address` handed out lately, or nothing."""
         token, since = self._tokens.get(address, (b"", 0.0))
         return token if self._loop.time() - since < TOKEN_LIFE_S else b""
 

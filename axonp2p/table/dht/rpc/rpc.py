@@ -1,4 +1,4 @@
-"""What nodes of the DHT ask and answer, and the bounds of it. docs/protocol/dht.md describes each field."""
+"""The questions and answers of nodes of the DHT, and the bounds of it. docs/protocol/dht.md describes each field."""
 
 from __future__ import annotations
 
@@ -114,7 +114,7 @@ class GetAnswer:
 
 @dataclass(frozen=True, slots=True)
 class PutAnswer:
-    """What became of the record: a value of `record_store.Outcome`."""
+    """The fate of the record: a value of `record_store.Outcome`."""
 
     outcome: str
 
@@ -135,5 +135,5 @@ def room_for_answer(request_bytes: int, proven: bool) -> int:
 
 
 def hi_payload(nonce: bytes, seen: bytes, coordinate: bytes) -> bytes:
-    """What the answer to `hi` signs."""
+    """The bytes that the answer to `hi` signs."""
     return nonce + bytes([len(seen)]) + seen + coordinate

@@ -1,4 +1,4 @@
-"""What went in and out, by kind of datagram: for metrics, `axon doctor`, and tests that a quiet network is quiet."""
+"""The traffic in and out, by kind of datagram: for metrics, `axon doctor`, and tests that a quiet network is quiet."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ class Traffic:
         self.bytes_out: Counter[str] = Counter()
         self.bytes_in: Counter[str] = Counter()
         self.refusals: Counter[str] = Counter()
-        """What came in and was dropped: malformed, from a wrong address, or too much from one address."""
+        """The datagrams that were dropped on arrival: malformed, from a wrong address, or too much from one address."""
 
     def totals(self) -> dict[str, int]:
         """Datagrams and bytes in all, for a log line."""

@@ -33,7 +33,7 @@ SMALL_NETWORK = 40
 
 
 class _Found(Enum):
-    """What a set turned out to be."""
+    """The sort of a set, as found."""
 
     NOTHING = 0
     SOME = 1
@@ -52,7 +52,7 @@ class _Holder:
 
 
 class _Set:
-    """What was read of the rows under one key."""
+    """The rows read under one key."""
 
     def __init__(self, key: bytes, depth: int, sample: RowSample) -> None:
         self.key = key
@@ -229,7 +229,7 @@ class Finder:
         return (place & 0xFFFFFFFFFFFFFFFF).to_bytes(PLACE_BYTES)
 
     def _at_home(self, key: bytes) -> list[bytes]:
-        """What this node holds itself under a key."""
+        """The rows that this node holds itself under a key."""
         page = self._protocol.storage.get(key, self._chance.randbytes(PLACE_BYTES), 64 * 1024, self._clock.now())
         rows: list[bytes] = page.rows
         return rows

@@ -30,7 +30,7 @@ PATIENCE_S = 0.6
 
 @dataclass(frozen=True)
 class RowStored:
-    """What became of one row under one key."""
+    """The fate of one row under one key."""
 
     outcomes: Counter[str]
     """How often each `StoreOutcome` was the answer."""
@@ -50,7 +50,7 @@ class RowStored:
 
 
 class Publisher:
-    """What puts rows of this node's owner into the network; it remembers how deep the sets of a class are split."""
+    """The publisher of the rows of this node's owner; it remembers how deep the sets of a class are split."""
 
     def __init__(self, protocol: DhtProtocol, depths: SetDepths, clock: Clock) -> None:
         self._protocol = protocol
