@@ -130,7 +130,7 @@ class LogDamaged(SettingsError):
 
 
 class NotFound(SettingsError):
-    """A thing that was asked for by name is not there."""
+    """A job, peer or file that was asked for by name is not there."""
 
     code = "AX-501"
     exit_code = 5

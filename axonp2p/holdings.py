@@ -1,4 +1,4 @@
-"""The things that strangers hold here at once: bounded in all, for one household and for one key (pure).
+"""All that strangers hold here at once: bounded in all, for one household and for one key (pure).
 
 A place is anything that costs while it is merely held: a connection, a handshake, a registration, a reservation, a
 lease, a hosted job. When a bound is reached, a holder that only waits gives way to a newcomer, once it has had its

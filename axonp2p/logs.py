@@ -36,7 +36,7 @@ logging.getLogger("axonp2p").addHandler(logging.NullHandler())
 
 
 class _Line(dict[str, object]):
-    """The words of one call: a mapping for our own formatters, and text for anybody else's."""
+    """The content of one call: a mapping for our own formatters, and text for anybody else's."""
 
     def __str__(self) -> str:
         more = (f"{name}={value!r}" for name, value in self.items() if name not in ("event", "level", "exc_info"))

@@ -33,7 +33,7 @@ class TaskSource:
     folder: Path
     """Where the files lie that its job may name in `data`."""
     called: str
-    """The word for it in the job's name."""
+    """Its part of the job's name."""
 
 
 def source_of(task: object) -> TaskSource:

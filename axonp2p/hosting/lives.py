@@ -1,4 +1,4 @@
-"""The fate of a hosted job when its process has ended, and when a second host copies it again (pure)."""
+"""The next action for a hosted job whose process has ended, and for its copy at a second host (pure)."""
 
 from __future__ import annotations
 

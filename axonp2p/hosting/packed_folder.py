@@ -34,7 +34,7 @@ class PackedFile(msgspec.Struct, frozen=True, array_like=True):
 
 
 class PackedHead(NamedTuple):
-    """The words of the line."""
+    """The text of the line."""
 
     files: list[PackedFile]
     begins: int

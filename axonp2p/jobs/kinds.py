@@ -54,7 +54,7 @@ class JobKind:
     counter: str = ""
     """The field of job.json that counts the units of its work that are done; empty: none does."""
     unit: str = "unit"
-    """The things counted."""
+    """The unit that is counted."""
     suits: str = ""
     """Says why a peer that meets a job's need cannot do it, from the spec and what the peer offers
     (`kinds.map.section.why_not`): empty text when it can. Empty: they all can."""

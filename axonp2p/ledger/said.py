@@ -1,4 +1,4 @@
-"""A worker's word, signed by its daemon: so that it can be shown later who said it. Pure.
+"""A worker's message, signed by its daemon: so that it can be shown later who said it. Pure.
 
 A daemon signs what its worker asks it to, unread: it says only that this worker, which works for that client on that
 job, has said these bytes. The client's own code runs in the worker, so to others the signature proves no more than

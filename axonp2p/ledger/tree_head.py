@@ -1,5 +1,5 @@
-"""A tracker's signed words on its log: heads, proofs that one continues another, and what follows from two that cannot
-both be true (pure).
+"""A tracker's signed statements on its log: heads, proofs that one continues another, and the conviction that follows
+from two that cannot both be true (pure).
 
 An honest tracker signs heads of one log that only grows, and gives no head an earlier time than that of a smaller one.
 So its own signatures suffice to convict one that rewrote its past or shows different logs to different people, and

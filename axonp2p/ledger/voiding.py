@@ -102,7 +102,7 @@ class EvidenceTold(Message, frozen=True):
 
 
 def open_voiding(signed: Signed[Voiding]) -> Voiding:
-    """The word that the client of the job signed. Raises what `open_signed` raises, and `BadSignature`."""
+    """The message that the client of the job signed. Raises what `open_signed` raises, and `BadSignature`."""
     voiding = open_signed(signed, Voiding)
     if voiding.client != signed.signer:
         raise BadSignature(f"a word of {short(voiding.client)} was signed by {short(signed.signer)}")

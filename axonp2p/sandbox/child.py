@@ -55,7 +55,7 @@ class WorkerEnd:
 
 @dataclass(frozen=True)
 class Usage:
-    """The use of a worker at the last look, all its processes together."""
+    """The resources that a worker used at the last look, all its processes together."""
 
     memory_bytes: int
     """That are no cache of a file."""

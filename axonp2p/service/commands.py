@@ -32,7 +32,7 @@ class ServiceProgram:
     home: Callable[[Path | None], Path]
     """The home folder, from what `--home` says."""
     keeps: str
-    """The things that stay when the service is removed."""
+    """The files that stay when the service is removed."""
     logs: str = ""
     """The command that shows its log, where it keeps one of its own."""
     system_home: str = ""

@@ -49,7 +49,7 @@ class SourceNode(Protocol):
 
 @dataclass(frozen=True)
 class DhtAnswer:
-    """The words of the DHT, and which of those that it named did not give their row."""
+    """The answer of the DHT, and which of those that it named did not give their row."""
 
     answer: SourceAnswer
     silent: dict[PeerId, str]

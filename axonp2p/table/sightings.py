@@ -14,7 +14,7 @@ DHT = "dht"
 
 @dataclass(frozen=True)
 class SourceAnswer:
-    """The words of one source, or why it said nothing."""
+    """The answer of one source, or why it gave none."""
 
     source: str
     """`tracker HOST:PORT` or `dht`."""

@@ -95,7 +95,7 @@ async def report(caller: HttpCaller, key: PrivateKey, peer: PeerId, *, now: floa
 
 @dataclass(frozen=True)
 class TrackersTold:
-    """The words of a tracker on trackers."""
+    """The facts that a tracker tells of trackers."""
 
     own: PeerId
     """Its own id, by its signed row; empty when it shows none."""

@@ -169,7 +169,7 @@ class Tick:
 
 
 OwnersWord = MemberPaused | MemberResumed | MemberLeaves
-"""The words said because an owner has come back to a member's machine, or has gone again."""
+"""The messages to be sent when an owner has come back to a member's machine, or has gone again."""
 
 Event = (
     MemberReady

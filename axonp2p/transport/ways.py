@@ -19,7 +19,7 @@ LAST_DIRECT_AGAIN_S = 1800.0
 
 
 class Whereabouts(Protocol):
-    """The words of rows and rosters on where a peer is."""
+    """The addresses of a peer, as rows and rosters tell them."""
 
     @property
     def peer(self) -> PeerId:

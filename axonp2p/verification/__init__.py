@@ -1,1 +1,1 @@
-"""The consequences of redone steps, and evidence that anybody can examine. Pure."""
+"""The judgement of redone steps, and evidence that anybody can examine. Pure."""

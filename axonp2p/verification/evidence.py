@@ -103,7 +103,7 @@ def examine(evidence: Evidence) -> Examined:
 
 
 def examine_voiding(signed: Signed[Voiding], data: bytes) -> tuple[Voiding, Examined]:
-    """The word of a client on a conviction, when the evidence that it names shows it.
+    """A client's statement of a conviction, when the evidence that it names shows it.
 
     Raises `PeerMisbehaved` when the one is not about the other, `Refused` when it convicts nobody, and as `examine`.
     """

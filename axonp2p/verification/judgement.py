@@ -44,7 +44,7 @@ class Opinion:
 
 @dataclass(frozen=True)
 class Claim:
-    """The word of a member on some of its steps."""
+    """The claim of a member about some of its steps."""
 
     start: Mark
     end: Mark

@@ -34,7 +34,7 @@ MEMORY_SHARE = 0.25
 
 @dataclass(frozen=True)
 class Trust:
-    """The knowledge that a client has of a key from its own checks."""
+    """The record that a client has of a key from its own checks."""
 
     passed: int = 0
     """In a row, since the last that failed."""

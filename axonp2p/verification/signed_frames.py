@@ -1,4 +1,4 @@
-"""The words of a peer's worker, as its daemon has signed them, so that anybody can be shown that it was said. Pure."""
+"""The frames of a peer's worker, as its daemon has signed them, so that anybody can be shown them. Pure."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class SignedFrame(Message, frozen=True):
 
 
 def said_by(job: str, client: PeerId, signed: SignedFrame) -> Said:
-    """The words that its signature is over."""
+    """The bytes that its signature is over."""
     return Said(
         job=job,
         reservation=signed.reservation,

@@ -9,7 +9,7 @@ from axonp2p.blobs.messages import BlobDropped, BlobGot, BlobHave, BlobLie, Blob
 from axonp2p.errors import AxonError, Refused
 
 BlobNews = BlobHave | BlobGot | BlobLie
-"""The word of a peer on a blob on its way."""
+"""A peer's news of a blob on its way."""
 BlobWord = BlobHave | BlobGot | BlobLie | BlobReceived | BlobRefused | BlobDropped
 
 Heard = Callable[[BlobNews], None]

@@ -87,7 +87,7 @@ class Lease:
         self._log_pace = RateLimit(2 * LOG_BYTES_A_SECOND, 16 * MOST_LOG_NEWS)
         self._owner = Owner(name)
         self.blobs = BlobDispatcher(name)
-        """The words of the peer on the bundle, and on what else it is brought."""
+        """The peer's news of the bundle, and of all else that it is brought."""
         self._roster_epoch = -1
         self._words = RateLimit(WORDS_A_SECOND, WORDS_AT_ONCE)
         self._gone = ""

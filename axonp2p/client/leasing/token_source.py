@@ -37,7 +37,7 @@ class TokenSource:
         self._kind = kind
         self._seconds = seconds
         self._why_not: dict[PeerId, str] = {}
-        """The words of the last tracker that refused a token for a peer."""
+        """The reason of the last tracker that refused a token for a peer."""
 
     async def promises(self, chosen: Sequence[SeenRow]) -> dict[PeerId, Reservation | AxonError]:
         """A promise for each of the chosen peers, or why there is none. Raises nothing of the family."""

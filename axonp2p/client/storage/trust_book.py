@@ -64,7 +64,7 @@ class KnownKey:
 
 
 def known_of(peer: PeerId, book: Mapping[PeerId, KnownKey]) -> KnownKey:
-    """The word of a look at the book (`TrustBook.all`) on a key: of most, that it is new."""
+    """The standing of a key in the book (`TrustBook.all`): most keys are new."""
     return book.get(peer, KnownKey(peer))
 
 

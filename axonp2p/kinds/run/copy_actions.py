@@ -1,4 +1,4 @@
-"""The knowledge that `copies` has of a job, and its orders. Pure."""
+"""The state that `copies` keeps of a job, and its orders. Pure."""
 
 from __future__ import annotations
 

@@ -59,7 +59,7 @@ class CopyEnds:
 
 
 def over_its_limit(index: int, attempt: int, limit: str) -> CopyExited:
-    """The stand-in for the word of a worker that ended with its copy."""
+    """The end that is assumed of a worker that ended with its copy."""
     return CopyExited(
         index=index, attempt=attempt, ended="order", code=-9, seconds=0.0, cpu_seconds=0.0, most_memory=0,
         reason=f"it went over its limit of {limit}",

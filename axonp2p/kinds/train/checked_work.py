@@ -72,9 +72,9 @@ class CheckedWork:
         )
 
     def signed(self, rank: int, frame: memoryview, signature: bytes) -> SignedFrame:
-        """The word of a peer's worker, as its daemon has signed it: it goes with the word to where that is judged.
+        """A frame of a peer's worker, as its daemon has signed it, which goes with its message to the judge.
 
-        Nothing is kept here: a peer could say so much that was not asked for that what it was asked for is gone.
+        Nothing is kept here: a peer could send so much unasked that the frames that were asked for are gone.
         Raises `BadSignature`, `MalformedMessage`, `MessageTooLarge`.
         """
         if len(frame) > FRAME_LIMIT:

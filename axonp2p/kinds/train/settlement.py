@@ -1,4 +1,4 @@
-"""The consequences of the coordinator's words, whoever watches: rounds kept, peers paid, leases given back.
+"""The coordinator's messages carried out, whoever watches: rounds kept, peers paid, leases given back.
 
 The telling of it is another's (`training_events`): a job of which nothing is told ends with the same receipts.
 """

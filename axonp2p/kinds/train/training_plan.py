@@ -47,7 +47,7 @@ def _later(record: TrainRecord) -> tuple[Done, ...]:
 
 
 def lines_of(leases: Mapping[int, Lease]) -> dict[int, Line]:
-    """The words of the peers' owners on their lines, by rank."""
+    """The limits that the peers' owners set to their lines, by rank."""
     return {rank: _declared(lease) for rank, lease in leases.items()}
 
 

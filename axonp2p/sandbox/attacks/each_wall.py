@@ -113,7 +113,7 @@ def abstract_socket(target: AttackTarget) -> str:
 
 
 def _connect(family: int, address: tuple[str, int] | str) -> str:
-    """The thing it got hold of: that somebody listens there."""
+    """The fact that it learnt: somebody listens there."""
     with socket.socket(family, socket.SOCK_STREAM) as caller:
         caller.settimeout(_WAIT_S)
         caller.connect(address)

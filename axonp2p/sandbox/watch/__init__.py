@@ -1,1 +1,1 @@
-"""The use of a job, looked at ten times a second: control groups, priorities, freezing, and its end."""
+"""The resources of a job, looked at ten times a second: control groups, priorities, freezing, and its end."""

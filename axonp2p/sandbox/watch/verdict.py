@@ -23,7 +23,7 @@ SPARE_CORE_SECONDS = 10.0
 
 @dataclass(frozen=True)
 class UsageSample:
-    """The use of the processes of a sandbox together at one moment."""
+    """The resources that the processes of a sandbox used together at one moment."""
 
     memory_bytes: int = 0
     tasks: int = 0

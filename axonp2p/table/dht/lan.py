@@ -1,4 +1,4 @@
-"""The words of peers of one local network on themselves there (RFC 6762, told and heard by `mdns`).
+"""The records of peers of one local network about themselves (RFC 6762, told and heard by `mdns`).
 
 Each word heard is a hint from anybody on the same network: a contact proves itself as every other does, and a tracker
 by the fingerprint in its address.
@@ -23,7 +23,7 @@ LONGEST_PROPERTY = 240
 
 
 class LanPeer(msgspec.Struct, frozen=True):
-    """The words of a peer on itself to its local network."""
+    """The record of a peer about itself for its local network."""
 
     peer: PeerId
     """Its id."""

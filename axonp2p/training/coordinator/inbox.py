@@ -1,4 +1,4 @@
-"""The words of members, waiting to be dealt with by one task alone; far too many of them cost a member its place."""
+"""Messages of members, waiting to be dealt with by one task alone; far too many of them cost a member its place."""
 
 from __future__ import annotations
 

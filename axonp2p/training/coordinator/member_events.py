@@ -1,4 +1,4 @@
-"""The words of members and their owners, as events for the coordinator's machine. Pure."""
+"""Messages of members and their owners, as events for the coordinator's machine. Pure."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from axonp2p.verification.claims import RoundDone, SegmentRedone
 from axonp2p.verification.signed_frames import SignedFrame
 
 MemberWord = MemberReady | StateAdoptedBy | ProgressHeard | RoundReported | SegmentHeard | MistakeReported | LinkBroken
-"""The words of a worker, which may say far too much. An owner's words are counted where they are heard."""
+"""Messages of a worker, which may send far too many. An owner's are counted where they are heard."""
 
 
 def member_event(
@@ -33,7 +33,7 @@ def member_event(
     *,
     signed: SignedFrame | None,
 ) -> MemberWord:
-    """The word of a member's worker; `signed`: as its daemon stands by it."""
+    """A message of a member's worker; `signed`: as its daemon stands by it."""
     match message:
         case Prepared():
             return MemberReady(rank, message, hashlib.sha256(payload).digest())

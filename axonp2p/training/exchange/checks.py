@@ -1,4 +1,4 @@
-"""The words allowed between members of an exchange: every breach is a `PeerMisbehaved` that names the rank."""
+"""The messages allowed between members of an exchange: every breach is a `PeerMisbehaved` that names the rank."""
 
 from __future__ import annotations
 

@@ -50,7 +50,7 @@ class _Round:
 
 @dataclass
 class _Sender:
-    """The words of one sender, by round, and how many bytes they are in all."""
+    """The messages of one sender, by round, and how many bytes they are in all."""
 
     bytes: int = 0
     number: int = 0

@@ -23,7 +23,7 @@ Without them the job ends, so nothing is gained by haste: a machine that was bus
 
 
 class Attempt:
-    """The words heard since `StartRound`. The members of an attempt never change: a loss begins the next attempt.
+    """The messages heard since `StartRound`. The members of an attempt never change: a loss begins the next attempt.
 
     An exchange waits for every owner of a slice, and all members for it. So when nobody gets any further for longer
     than is usual, it is one of those that are behind who holds the others up.
@@ -261,7 +261,7 @@ class Attempt:
 
 
 def told_in(event: ProgressHeard | RoundReported) -> Progress | RoundDone:
-    """The word of the member."""
+    """The report of the member."""
     return event.progress if isinstance(event, ProgressHeard) else event.done
 
 

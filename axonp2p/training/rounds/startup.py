@@ -13,7 +13,7 @@ from axonp2p.training.rounds.state_agreement import StateAgreement, majority, od
 
 
 class Startup:
-    """The words heard on models and first states."""
+    """The messages heard about models and first states."""
 
     def __init__(self, plan: TrainPlan, patience: Patience, now: float) -> None:
         self._plan = plan
@@ -95,7 +95,7 @@ class Startup:
         return self._model
 
     def transfer_orders(self, members: Collection[int], paused: Collection[int] = ()) -> list[Action]:
-        """The words that have still to be said so that all come to hold it."""
+        """The messages still to be sent until all hold it."""
         if self._state_agreement is None:
             return []
         said: list[Action] = []

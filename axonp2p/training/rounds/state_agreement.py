@@ -28,7 +28,7 @@ def odd_model(one: BuiltModel, others: BuiltModel) -> str:
 
 
 def majority(said: Mapping[int, T]) -> T:
-    """The word of most ranks; of equally many, that of the lowest rank among them."""
+    """The answer of most ranks; of equally many, that of the lowest rank among them."""
     votes = Counter(said.values())
     return said[min(said, key=lambda rank: (-votes[said[rank]], rank))]
 
@@ -59,7 +59,7 @@ class StateAgreement:
         return True
 
     def orders(self, members: Collection[int], asleep: Collection[int] = ()) -> list[Action]:
-        """The words that have to be said now so that each of `members` comes to hold the goal. Nothing is said twice.
+        """The messages to be sent now so that each of `members` comes to hold the goal. None is sent twice.
 
         A member that is `asleep` is not named as a sender while somebody else is awake.
         """

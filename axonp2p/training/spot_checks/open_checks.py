@@ -76,7 +76,7 @@ class OpenCheck:
         )
 
     def told(self, judgement: Judgement, convicted: list[int], proofs: Sequence[OwnProof] = ()) -> CheckEnded:
-        """The words on its end."""
+        """The messages about its end."""
         return CheckEnded(
             of=self.of,
             by=[opinion.by for opinion in self.opinions],

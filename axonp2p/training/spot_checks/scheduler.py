@@ -41,7 +41,7 @@ class CheckSettings:
     memory_bytes: int
     """That the job asks of each peer."""
     trust_of: Callable[[int], Trust]
-    """The knowledge of the key behind a rank."""
+    """The client's record of the key behind a rank."""
     chance: Callable[[], float]
     """From 0 to 1, from a source that no peer can foresee."""
     cards: bool = False
@@ -152,7 +152,7 @@ class SpotChecks:
             self._questions.cases.append(done.case(rank, claim))
 
     def trust_in(self, rank: int) -> Trust:
-        """The knowledge of its key by now."""
+        """The client's record of its key by now."""
         if rank not in self._passed:
             self._passed[rank] = self._settings.trust_of(rank).passed
         return Trust(self._passed[rank])

@@ -34,7 +34,7 @@ from axonp2p.verification.claims import SegmentRedone
 
 
 class LegVerdict(Enum):
-    """The fate of a leg after a step."""
+    """The outcome of a leg after a step."""
 
     GO_ON = auto()
     ENOUGH = auto()

@@ -1,4 +1,4 @@
-"""The things a member holds that others may ask for: states, and the starts of segments that it committed to. Pure."""
+"""States, and starts of segments that it committed to: a member holds them, and others may ask for them. Pure."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The words that the worker hears and says, with a thread for each, so that its work waits for neither.
+"""The messages of a worker, in and out, with a thread for each, so that its work waits for neither.
 
 The reading thread stops when `WAITING` messages or `WAITING_BYTES` lie untaken, which stops the daemon, the links and
 in the end the members that send. The writing thread takes what there is to say from the outbox; work never waits for

@@ -118,7 +118,7 @@ class WorkerMember:
         """Spent on steps of others since the last report, and of those before it: they are this member's work too."""
 
     def prepared(self) -> SayToCoordinator:
-        """The word to the coordinator on the model."""
+        """The message to the coordinator about the model."""
         layout, candidate = self._lasting.layout, self._states.candidate
         told = Prepared(
             state=self._states.accepted.name,

@@ -219,7 +219,7 @@ class MemberRound:
             self._name_one()
 
     def report(self, evaluated: Evaluated) -> RoundDone:
-        """The word to the coordinator on the round, once it was given its names."""
+        """The report to the coordinator about the round, once it was given its names."""
         sums = self._sums
         return RoundDone(
             round=self._start.round,

@@ -1,4 +1,4 @@
-"""The words that a worker has yet to say, and their order. Pure.
+"""The messages that a worker has yet to send, and their order. Pure.
 
 Small messages come before bulk (parts of slices), so that no order's answer waits behind megabytes; then come pieces
 of states, and last what the task wrote into /out. Bulk goes to each receiver only as far as the daemon has given

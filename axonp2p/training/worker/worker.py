@@ -234,7 +234,7 @@ class Worker:
 
 
 def _useless_after(start: StartRound) -> Callable[[int, BetweenMembers], bool]:
-    """The words not to be said any more: parts of attempts that are redone, and what members have ended without."""
+    """Messages not to be sent any more: parts of attempts that are redone, and of those that members ended without."""
     members, listeners = set(start.members), set(start.listeners)
 
     def useless(rank: int, message: BetweenMembers) -> bool:

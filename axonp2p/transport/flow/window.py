@@ -134,7 +134,7 @@ class ReceiveWindow:
         return self._taken - self._told >= _TELL_EVERY
 
     def word(self) -> bytes:
-        """The word to tell the other side."""
+        """The message for the other side."""
         self._told = self._taken
         return _TAKEN.pack(self._taken_bytes, self._taken_frames)
 

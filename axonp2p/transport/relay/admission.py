@@ -35,7 +35,7 @@ class Stream:
 
 @dataclass
 class _Account:
-    """The use of one peer or one caller."""
+    """The bytes and streams that one peer or one caller used."""
 
     hour_from: float
     bytes: int = 0

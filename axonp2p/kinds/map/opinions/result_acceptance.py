@@ -1,4 +1,4 @@
-"""The fate of results that came of a peer, as the queue has decided: they count, or wait as opinions, or are taken
+"""Results that came from a peer go where the queue has decided: they count, or wait as opinions, or are taken
 back; each with the work that its peer is paid for.
 """
 

@@ -44,7 +44,7 @@ class StoreLimits:
 
 
 class StoreOutcome(Enum):
-    """The fate of a row that somebody wants to be held."""
+    """The answer to somebody that wants a row to be held."""
 
     STORED = "stored"
     OLDER = "older"

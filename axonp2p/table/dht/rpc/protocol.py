@@ -51,7 +51,7 @@ SIGNATURES_A_SECOND = 1000.0
 
 @dataclass(frozen=True)
 class Surroundings:
-    """The things that a node is given from outside: time, chance, and who wants to know of round trips."""
+    """The values that a node is given from outside: time, chance, and the listener for round trips."""
 
     clock: Clock
     chance: random.Random

@@ -114,7 +114,7 @@ class GetAnswer:
 
 @dataclass(frozen=True, slots=True)
 class PutAnswer:
-    """The fate of the record: a value of `record_store.Outcome`."""
+    """The outcome for the record: a value of `record_store.Outcome`."""
 
     outcome: str
 

@@ -30,7 +30,7 @@ PATIENCE_S = 0.6
 
 @dataclass(frozen=True)
 class RowStored:
-    """The fate of one row under one key."""
+    """The outcome for one row under one key."""
 
     outcomes: Counter[str]
     """How often each `StoreOutcome` was the answer."""
