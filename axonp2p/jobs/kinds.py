@@ -40,11 +40,11 @@ class JobKind:
     """Which folders of files its programs left at peers, and the most bytes of each, from the same
     (`kinds.train.left_files.folders`): these may change until nothing works on the job. Empty: there are none."""
     pack: str = ""
-    """Writes the results in a job's folder into one file that travels from a host (`kinds.map.packed_results.pack`),
+    """Writes the results in a job's folder into one file that travels from a host (`kinds.map.results.packed_results.pack`),
     once nothing works on the job; `unpack` makes results of it. Empty: the results travel as they are."""
     unpack: str = ""
     """Makes the first of `result_files` of such a file that a host gave, after it is checked
-    (`kinds.map.packed_results.unpack`)."""
+    (`kinds.map.results.packed_results.unpack`)."""
     finish: str = ""
     """Ends a job on which no program works, with what is kept of it (`kinds.train.kept.kept_end.finish`); empty: no job
     of the kind can be ended early."""
@@ -108,8 +108,8 @@ KINDS: dict[str, JobKind] = {
             finish="axonp2p.kinds.map.kept_end:finish",
             result="axonp2p.kinds.map.fetched:fetched",
             result_files=("results.sqlite",),
-            pack="axonp2p.kinds.map.packed_results:pack",
-            unpack="axonp2p.kinds.map.packed_results:unpack",
+            pack="axonp2p.kinds.map.results.packed_results:pack",
+            unpack="axonp2p.kinds.map.results.packed_results:unpack",
             counter="results",
             unit="call",
             suits="axonp2p.kinds.map.section:why_not",

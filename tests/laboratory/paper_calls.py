@@ -14,7 +14,7 @@ from axonp2p.jobs.lifecycle import JobState
 from axonp2p.kinds.map import events as map_events
 from axonp2p.kinds.map.call_forms import pack_error
 from axonp2p.kinds.map.kept_end import RESULTS
-from axonp2p.kinds.map.results_store import Came, ItemOpinion, ItemResult, ResultsStore
+from axonp2p.kinds.map.results.results_store import Came, ItemOpinion, ItemResult, ResultsStore
 from axonp2p.kinds.map.section import MapJob, MapSection
 from axonp2p.values.packing import pack_value
 from tests.fakes import AtOnce, ManualClock

@@ -13,7 +13,7 @@ from axonp2p.client.ledger.receipts import ReceiptBook
 from axonp2p.client.run.settlement import JobSettlement
 from axonp2p.client.storage.job_journal import JobJournal
 from axonp2p.kinds.map.record import MapRecord, PaidWork
-from axonp2p.kinds.map.results_store import WorkDone
+from axonp2p.kinds.map.results.results_store import WorkDone
 from axonp2p.ledger.receipt import MOST_AMOUNT, Work
 
 PAY_EVERY_S = 30.0

@@ -8,7 +8,7 @@ from typing import Any
 from axonp2p.errors import JobFailed
 from axonp2p.kinds.map.call_forms import CallOutcome, open_outcome
 from axonp2p.kinds.map.messages import LARGEST_RESULT
-from axonp2p.kinds.map.results_store import ResultsStore
+from axonp2p.kinds.map.results.results_store import ResultsStore
 
 
 def fetched(results: Path) -> Any:

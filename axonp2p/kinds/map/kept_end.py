@@ -17,7 +17,7 @@ from axonp2p.kinds.map.calls.calls_store import CallsStore
 from axonp2p.kinds.map.events import CallsDone
 from axonp2p.kinds.map.items_file import ItemsFile
 from axonp2p.kinds.map.record import MapRecord
-from axonp2p.kinds.map.results_store import ResultsStore
+from axonp2p.kinds.map.results.results_store import ResultsStore
 from axonp2p.kinds.map.section import MapJob, tree_of
 
 RESULTS = "results.sqlite"

@@ -12,7 +12,7 @@ from axonp2p.errors import SettingsError
 from axonp2p.files import replacing
 from axonp2p.kinds.map.call_forms import LARGEST_IN_CHUNK, OWN_MERGE, PackedPart, as_part, pack_values
 from axonp2p.kinds.map.reduce_tree import ReduceTree
-from axonp2p.kinds.map.results_store import ResultsStore
+from axonp2p.kinds.map.results.results_store import ResultsStore
 
 
 class MergeCalls:

@@ -18,8 +18,8 @@ from axonp2p.hosting.hosted_folder import packed_in
 from axonp2p.jobs.bundle import Bundle, collect
 from axonp2p.jobs.lifecycle import JobState
 from axonp2p.jobs.spec import read_spec
-from axonp2p.kinds.map.packed_results import pack
-from axonp2p.kinds.map.results_store import ItemResult, ResultsStore
+from axonp2p.kinds.map.results.packed_results import pack
+from axonp2p.kinds.map.results.results_store import ItemResult, ResultsStore
 from tests.unit.hosting.conftest import ADA, JOB, Hosting, Worked
 
 

@@ -23,7 +23,7 @@ from axonp2p.kinds.map.calls.own_function import load_own
 from axonp2p.kinds.map.messages import LARGEST_RESULT
 from axonp2p.kinds.map.opinions.agreement import close
 from axonp2p.kinds.map.opinions.quorum import Accepted, Vote, quorum_for
-from axonp2p.kinds.map.results_store import ItemOpinion, ItemResult, ResultsStore, WorkDone
+from axonp2p.kinds.map.results.results_store import ItemOpinion, ItemResult, ResultsStore, WorkDone
 from axonp2p.kinds.map.section import MapSection
 from axonp2p.plain_text import plural
 

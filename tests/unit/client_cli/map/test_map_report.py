@@ -12,7 +12,7 @@ import pytest
 from axonp2p.kinds.map import events as map_events
 from axonp2p.kinds.map.kept_end import RESULTS
 from axonp2p.kinds.map.reduce_tree import ReduceTree
-from axonp2p.kinds.map.results_store import ItemResult, ResultsStore
+from axonp2p.kinds.map.results.results_store import ItemResult, ResultsStore
 from axonp2p.values.packing import pack_value
 from client_cli.map.lanes import lanes
 from client_cli.map.results_found import MOST_FOUND, find_results

@@ -41,7 +41,7 @@ from axonp2p.kinds.map.messages import (
     ToWorkerMap,
 )
 from axonp2p.kinds.map.record import MapRecord
-from axonp2p.kinds.map.results_store import ItemResult, ResultsStore
+from axonp2p.kinds.map.results.results_store import ItemResult, ResultsStore
 from axonp2p.kinds.map.section import MapJob, MapSection
 from axonp2p.ledger.receipt import Receipt, Work, open_receipt
 from axonp2p.values.packing import pack_value

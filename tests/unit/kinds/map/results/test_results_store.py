@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from axonp2p.errors import SettingsError
-from axonp2p.kinds.map.results_store import ItemResult, ResultsStore, WorkDone
+from axonp2p.kinds.map.results.results_store import ItemResult, ResultsStore, WorkDone
 
 
 def test_an_item_keeps_its_first_result_and_work_adds_up(tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ from axonp2p.client.storage.job_journal import JobJournal
 from axonp2p.kinds.map.call_pay import CallPay
 from axonp2p.kinds.map.calls.live_calls import LiveCalls
 from axonp2p.kinds.map.record import MapRecord
-from axonp2p.kinds.map.results_store import ItemOpinion, ItemResult, ResultsStore, WorkDone
+from axonp2p.kinds.map.results.results_store import ItemOpinion, ItemResult, ResultsStore, WorkDone
 from axonp2p.supervision import cancel_and_wait
 
 MOST_WAITING = 64 * 2**20

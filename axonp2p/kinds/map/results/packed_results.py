@@ -27,7 +27,7 @@ from axonp2p.hosting.hosted_folder import packed_in
 from axonp2p.identity.peer_id import PeerId
 from axonp2p.kinds.map.kept_end import RESULTS, items_of
 from axonp2p.kinds.map.messages import LARGEST_RESULT, MOST_ITEMS
-from axonp2p.kinds.map.results_store import Came, ItemResult, ResultsStore
+from axonp2p.kinds.map.results.results_store import Came, ItemResult, ResultsStore
 from axonp2p.kinds.map.section import MapJob, tree_of
 from axonp2p.wire.quantities import PlainText
 
