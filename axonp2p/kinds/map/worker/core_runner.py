@@ -73,9 +73,13 @@ class CoreRunner:
                     os.kill(self._process.pid, signal.SIGKILL)
 
     def _run(self) -> None:
-        with contextlib.suppress(Unreachable):  # a broken channel is found by the main thread
-            while (chunk := self._next_chunk()) is not None:
-                self._do(chunk)
+        try:
+            with contextlib.suppress(Unreachable):  # a broken channel is found by the main thread
+                while (chunk := self._next_chunk()) is not None:
+                    self._do(chunk)
+        except BaseException:
+            self._inside.close()  # the worker ends, and its daemon says so: without a core it would be silent for ever
+            raise
 
     def _do(self, chunk: WorkerChunk) -> None:
         self._inside.send(Control(), pack_frame(ChunkBegun(chunk=chunk.order.chunk)))

@@ -7,7 +7,6 @@ import socket
 import struct
 
 _LENGTH = struct.Struct(">I")
-LONGEST = 2**32 - 1
 
 
 class ProcessLink:

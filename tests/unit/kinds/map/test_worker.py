@@ -17,7 +17,7 @@ import msgspec
 import pytest
 
 from axonp2p.calls.packing import CallPacker
-from axonp2p.errors import AxonError, MalformedMessage, TaskError
+from axonp2p.errors import AxonError, MalformedMessage, TaskError, Unreachable
 from axonp2p.kinds.map.call_forms import (
     OWN_MERGE,
     ChunkCalls,
@@ -54,7 +54,7 @@ from axonp2p.wire.frame import HEADER_LIMIT, pack_frame, split_frame
 
 _LENGTH = struct.Struct(">I")
 TASK = """
-    import os, sys, time
+    import gc, os, sys, time
     LOADED = os.getpid()
     def work(item):
         print("loud", flush=True)
@@ -78,6 +78,9 @@ TASK = """
         return "abcdefghij"[item]
     def join(one, other):
         return one + other
+    def babble(item):
+        for link in gc.get_objects():
+            if type(link).__name__ == "ProcessLink" and link._end.fileno() >= 0: link.send(bytes([0xC1]))
 """
 
 
@@ -346,6 +349,16 @@ def test_a_blob_that_is_not_what_it_says_ends_the_worker(tmp_path: Path, size: i
     played.order(KeepBlob(name="0" * 64, size=size, offset=offset), b"abc")
     played._thread.join(20)
     assert isinstance(played.ended_with, MalformedMessage)
+    played.close()
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
+def test_a_core_that_fails_ends_the_worker(tmp_path: Path) -> None:
+    played = PlayedDaemon(tmp_path)
+    played.prepare("babble")
+    played.chunk(1, 0)
+    played._thread.join(20)
+    assert isinstance(played.ended_with, Unreachable)
     played.close()
 
 
