@@ -105,7 +105,7 @@ class Database:
         self._writer.start()
 
     async def write(self, work: Work[T], size: int = 1) -> T:
-        """Run `work` in the writer's thread, where it must not wait; returns its result once all it wrote is on the disk.
+        """Run `work` in the writer's thread, where it must not wait; its result comes once all is on the disk.
 
         `size` is how many callers it serves, for those who count.
 

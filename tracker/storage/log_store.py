@@ -22,7 +22,7 @@ from axonp2p.wire.codec import decode_as, encode
 
 SUPERSEDED, COUNTS, VOID, VOIDING = 0, 1, 2, -1
 """The values of `receipts.counts` for an entry: another receipt has its number; it counts; it would count, but its peer
-was convicted in its job; or it is no receipt, but the word that makes others void."""
+was convicted in its job; or it is no receipt, but the entry that makes others void."""
 
 HALVES = ("flops >> 32", "flops & 4294967295")
 """So that no sum leaves SQLite's 64 bits."""
