@@ -1,4 +1,4 @@
-"""What `axon check` asks and answers for jobs of every kind: who would take it now, and why the others would not."""
+"""The part of `axon check` for jobs of every kind: the peers that would take a job now, and why others would not."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class CheckAnswer:
 
 @dataclass(frozen=True)
 class PeersAsked:
-    """What the trackers said."""
+    """The trackers' answer about the peers that would take a job."""
 
     found: int | None
     """Peers that would take it now; None when no tracker could be asked."""
@@ -46,7 +46,7 @@ class PeersAsked:
     needed: int = 0
     """With fewer the job does not begin."""
     packages: str = ""
-    """What they would be sent of the packages that the job brings along; empty where it brings none."""
+    """The number and size of the wheels that they would be sent; empty where the job brings no packages along."""
     names: tuple[str, ...] = ()
     """Of those that would take it, the first few."""
     refusing: Counter[str] = field(default_factory=Counter)
@@ -78,7 +78,7 @@ TryHere = Callable[[JobHere], CheckAnswer]
 
 
 def in_order(given: str, facts: dict[str, str], asked: PeersAsked, command: Command, *, tried: bool) -> str:
-    """What people are told of a job without a mistake, with the commands that come next."""
+    """The text for people about a job without a mistake, with the commands that come next."""
     steps = [command("submit", given)]
     if asked.found is None:
         steps.insert(0, command("swarm", "up"))
@@ -92,7 +92,7 @@ def in_order(given: str, facts: dict[str, str], asked: PeersAsked, command: Comm
 
 
 def common_data(spec: JobSpec, files: int, bundle_bytes: int, asked: PeersAsked, not_tried: str) -> dict[str, Any]:
-    """What `axon check --json` says of jobs of every kind. `not_tried`: why the job was not tried here."""
+    """The data of `axon check --json` for jobs of every kind. `not_tried`: why the job was not tried here."""
     return {
         "ok": True,
         "name": spec.name,
@@ -153,7 +153,7 @@ def with_packages(folder: Path, spec: JobSpec, bundle: Bundle, home: Path) -> tu
 
 
 def packages_text(sets: Sequence[WheelSet]) -> str:
-    """What peers of each platform would be sent."""
+    """The number and size of the wheels that peers of each platform would be sent."""
     return "; ".join(f"{plural(len(one.wheels), 'wheel')}, {bytes_text(one.size)} for {one.platform}" for one in sets)
 
 
@@ -190,7 +190,7 @@ def tally(
 
 
 def common_facts(need: NeedSpec, asked: PeersAsked) -> dict[str, str]:
-    """What people are told of peers."""
+    """The facts about peers, as text for people."""
     gpu = gpu_text(need, asked)
     return {
         "packages": asked.packages,
@@ -214,7 +214,7 @@ def peers_text(need: NeedSpec, asked: PeersAsked) -> str:
 
 
 def gpu_text(need: NeedSpec, asked: PeersAsked) -> str:
-    """What to know where a GPU is asked for and nobody lends one; empty otherwise."""
+    """The advice for a job that asks for a GPU where no peer lends one; empty otherwise."""
     without = sum(count for reason, count in asked.refusing.items() if reason.startswith(NO_GPU))
     if not need.wants_gpu or asked.found or not without:
         return ""

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Context:
-    """What the common options of a command come to."""
+    """The values of the common options of a command."""
 
     home: Path
     as_json: bool
@@ -45,7 +45,7 @@ class Context:
         return JobStore(self.home)
 
     def trust(self) -> TrustBook:
-        """What this computer's jobs have found of the work of peers."""
+        """The record of what this computer's jobs have found about the work of peers."""
         from axonp2p.client.storage.trust_book import TRUST_FILE, TrustBook
 
         return TrustBook(self.home / TRUST_FILE)

@@ -1,4 +1,4 @@
-"""What people see of each kind of job: for each one the names of its parts, loaded only where they are needed.
+"""The parts of each kind of job that people see: the names of the parts, which are loaded only where they are needed.
 
 The twin of `jobs.kinds`: general code asks here and names no kind. The names are text, so that the rooms that draw a
 report or write a line import no kind's room.
@@ -14,7 +14,7 @@ class KindStory:
     """One kind's parts, each as `module:name` (`jobs.kinds.load`)."""
 
     text: str
-    """What a terminal says of it (`text.kind_text.KindText`)."""
+    """Its text in a terminal (`text.kind_text.KindText`)."""
     report: str
     """Its part of the page and the report (`report.kind_report.KindReport`)."""
     check: str

@@ -1,4 +1,4 @@
-"""What a person hears while a command works: nothing for some seconds, then what it does and since when. Pure."""
+"""The messages that tell a person, after some seconds of silence, what a command does and since when. Pure."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class StillDoing:
             self._what, self._began = what, now
 
     def due(self, now: float) -> str:
-        """What is to be said now; empty when nothing is, which is so until there has been silence for long."""
+        """The message that is due now; empty when none is, which is so until there has been silence for long."""
         if not self._what or now - self._said < SILENT_S:
             return ""
         self._said = now

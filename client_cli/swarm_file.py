@@ -1,4 +1,4 @@
-"""What `axon swarm up` started: written down in the home, and checked against the machine before anything is touched.
+"""The record of a local swarm: kept in the home, and checked against the machine before anything is touched.
 
 A process id alone proves nothing: after a restart, or after weeks, the same number belongs to somebody else. So the
 time at which each process was created is kept beside its id, and a process counts as ours only when both fit.
@@ -51,7 +51,7 @@ class SwarmRecord(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 def tracker_name(number: int) -> str:
-    """What the tracker with this number, from 0 on, is called."""
+    """The name of the tracker with this number, from 0 on."""
     return "tracker" if number == 0 else f"tracker-{number + 1}"
 
 

@@ -26,7 +26,7 @@ CREDITS_A_FLOP = 200 / (86400 * 10**9)
 
 
 class ProofWrong(Exception):
-    """What is wrong with the proof."""
+    """The error of a wrong proof: its text says what is wrong."""
 
 
 def public_key(name: str) -> bytes:
@@ -73,7 +73,7 @@ def check_inclusion(entry: bytes, number: int, size: int, path: list[bytes], roo
 
 
 def open_receipt(entry: bytes) -> tuple[dict[str, Any], bytes]:
-    """What an entry says, once both have signed it; and the bytes that the client signed."""
+    """The receipt in an entry that both have signed; and the bytes that the client signed."""
     doubly = msgpack.unpackb(entry)
     envelope = doubly["receipt"]
     receipt = opened(envelope, "axon/receipt/1")

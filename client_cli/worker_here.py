@@ -38,19 +38,19 @@ T = TypeVar("T")
 
 
 class WorkerHere(Protocol):
-    """What a trial needs of its worker, in a sandbox or not."""
+    """The parts of a worker that a trial needs, in a sandbox or not."""
 
     channel: WorkerChannel
 
     def log(self) -> bytes:
-        """What it has printed, without control characters."""
+        """The output of the worker so far, without control characters."""
         ...
 
 
 def try_in_sandbox(
     spec: JobSpec, bundle: Bundle, meanwhile: Meanwhile, attempt: Callable[[SandboxedWorker], Awaitable[T]]
 ) -> T | str:
-    """What `attempt` comes to with a worker of this job, or why the job cannot be tried here.
+    """The outcome of `attempt` with a worker of this job, or the reason why the job cannot be tried here.
 
     Raises `JobFailed` where the sandbox itself ends.
     """
@@ -128,7 +128,7 @@ def limits_of(spec: JobSpec) -> Limits:
 
 
 def why_not_here(spec: JobSpec) -> str:
-    """What the job needs that peers may have and this computer has not; empty when nothing is missing."""
+    """The reason why the job cannot be tried here: needs that only peers may meet; empty when nothing is missing."""
     lacking = [text for text in spec.need.packages if not meets_requirement(text, _installed(package_of(text)))]
     if lacking:
         return f"{' and '.join(lacking)} cannot be had here (pip install {' '.join(map(shlex.quote, lacking))})"

@@ -177,7 +177,7 @@ class Peer:
         log.info("stopped")
 
     def _make_door(self, offer: Capability, certificate: Certificate) -> None:
-        """What answers clients, members, and who asks for the row."""
+        """Make the parts that answer clients, members, and everybody who asks for the row."""
         settings, clock, health = self._settings, self._clock, self._lines.health
         self._lending = Lending(offer)
         self._fingerprint = certificate.fingerprint
@@ -242,7 +242,7 @@ class Peer:
             self._relay.add_routes(app)
 
     def _make_parts(self) -> Parts:
-        """What keeps the row with the trackers, in the DHT and on the local network."""
+        """Make the parts that keep the row with the trackers, in the DHT and on the local network."""
         settings, clock, presence, lines = self._settings, self._clock, self._presence, self._lines
         host, dht, node, lan, asker = self._listen[0], None, None, None, None
         if settings.dht:

@@ -1,4 +1,4 @@
-"""What `axon-peer run` says at a terminal, by the event of the log (pure)."""
+"""The sentences that `axon-peer run` shows at a terminal, by the event of the log (pure)."""
 
 from __future__ import annotations
 

@@ -41,7 +41,7 @@ TRY_SANDBOX_EVERY_S = 60.0
 
 @dataclass(frozen=True)
 class Lent:
-    """What the owner's machine does for others, as far as the owner steers it."""
+    """The parts of the daemon that work for others, as far as the owner steers them."""
 
     machine: MeasuredMachine
     lending: Lending
@@ -118,7 +118,7 @@ class OwnerSide:
             log.info("status page", at=self._owner_api.page, to_change_things="axon-peer page")
 
     def tasks(self) -> dict[str, Callable[[], Awaitable[None]]]:
-        """What runs until it is cancelled, by a name for people."""
+        """The work that goes on until it is cancelled, by a name for people."""
         return {
             "minding the machine": self.idle_supervisor.run,
             "trying the sandbox": self._try_sandbox,

@@ -61,7 +61,7 @@ class SessionRouter:
         self._leasing: set[asyncio.Task[None]] = set()
         self._closing = False
         self.relay: RelayServer | None = None
-        """What carries to others; set before the first session where the owner allows it."""
+        """The relay that carries to others; set before the first session where the owner allows it."""
 
     async def serve(self, session: Session) -> None:
         """Have the conversation. Its errors are told to the caller as refusals (`Listener.serve_sessions`)."""

@@ -1,4 +1,4 @@
-"""What serves the tracker's own operator: the page and the metrics, each on a listener of its own."""
+"""The doors for the tracker's own operator: the page and the metrics, each on a listener of its own."""
 
 from __future__ import annotations
 

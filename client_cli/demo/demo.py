@@ -43,7 +43,7 @@ DEMO_KIND = "train"
 
 @dataclass(frozen=True)
 class DemoPlan:
-    """What was asked for."""
+    """The options of one demo."""
 
     folder: Path
     """The job's."""

@@ -1,4 +1,4 @@
-"""What `axon demo` found out, whether it is good, and how it is told. Pure."""
+"""The outcome of `axon demo`: its figures, whether they are good, and the text about them. Pure."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ EVALUATION_TOLERANCE = 0.005
 
 @dataclass(frozen=True)
 class LedgerCheck:
-    """What the tracker's ledger says of the job, beside what the client holds. Credits by peer."""
+    """The record of the job in the tracker's ledger, beside the client's own record. Credits by peer."""
 
     tracker_credits: dict[str, float]
     client_credits: dict[str, float]
@@ -68,12 +68,12 @@ class DemoResult:
 
     @property
     def every_gradient_bytes(self) -> int:
-        """What peers would have sent, had they averaged every step's gradient by a ring all-reduce of float32."""
+        """The bytes that peers would have sent for a ring all-reduce of every step's gradient in float32."""
         return 2 * (self.peers - 1) * 4 * self.parameters * self.steps * self.job.rounds
 
     @property
     def reported_accuracy(self) -> float:
-        """What the peers said of their last weights."""
+        """The accuracy of the last weights, as the peers reported it."""
         return self.job.metrics.get("accuracy", 0.0)
 
 
@@ -143,7 +143,7 @@ def as_text(result: DemoResult) -> str:
 
 
 def next_commands(kept: bool, command: Callable[..., str], activate: str = "") -> str:
-    """What to do next; with a swarm that was kept, how to use it and how to stop it.
+    """The commands to try next; with a swarm that was kept, also those that use it and stop it.
 
     `command` spells a command; `activate` makes the shell find our programs, where it does not yet.
     """

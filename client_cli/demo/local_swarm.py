@@ -54,7 +54,7 @@ _OF_PEERS_AND_TRACKERS = ("torch", "safetensors", "sqlite_utils", "prometheus_cl
 
 @dataclass(frozen=True)
 class SwarmPlan:
-    """What to start. `bound_to_us`: the processes die with this one, whatever kills it."""
+    """The swarm to start. `bound_to_us`: the processes die with this one, whatever kills it."""
 
     peers: int
     trackers: int = 1

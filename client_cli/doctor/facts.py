@@ -1,4 +1,4 @@
-"""What `axon doctor` found out, before anything is judged (pure: values only)."""
+"""The facts that `axon doctor` found, before any of them is judged (pure: values only)."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from axonp2p.identity.peer_id import PeerId
 
 @dataclass(frozen=True)
 class ClientTrackerFacts:
-    """What one tracker said, or why it said nothing."""
+    """The answer of one tracker, or the reason why it did not answer."""
 
     name: str
     """HOST:PORT"""
@@ -24,7 +24,7 @@ class ClientTrackerFacts:
     """Its clock minus ours."""
     version: str = ""
     hindered: str = ""
-    """What keeps it from its work, by its own word: it answers all the same."""
+    """The fault that keeps it from its work, by its own account: it answers all the same."""
     alive: int = 0
     """Peers that it knows, by its word."""
     peers: frozenset[PeerId] = frozenset()
@@ -34,7 +34,7 @@ class ClientTrackerFacts:
 
 @dataclass(frozen=True)
 class DhtFacts:
-    """What the DHT gave."""
+    """The state of the DHT, as far as this computer could see it."""
 
     wanted: bool
     """Whether the settings want it."""
@@ -62,7 +62,7 @@ class ClientMachineFacts:
 
 @dataclass(frozen=True)
 class LogFacts:
-    """What the trackers' logs showed, beside what they had shown before."""
+    """The trackers' logs as they are now, compared with what was seen of them before."""
 
     entries: dict[str, int] = field(default_factory=dict)
     """How many, by the tracker's name."""

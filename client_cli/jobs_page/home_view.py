@@ -51,7 +51,7 @@ _NO_RECORD = (_GONE, _GONE)
 
 @dataclass
 class _Known:
-    """What is kept of one job: little, because a home may have thousands."""
+    """The record of one job in memory: a small one, because a home may have thousands."""
 
     folder: JobFolder
     stamp: _Stamp
@@ -122,7 +122,7 @@ class HomeView:
         return {job: stamp for job, stamp in stamps.items() if stamp[: len(_RECORDS)] != _NO_RECORD}
 
     def _read(self, job: str, stamp: _Stamp, before: _Known | None) -> None:
-        """What job.json says now."""
+        """Read job.json as it is now."""
         folder = JobFolder(self._jobs / job)
         # Until it can be read: a job whose record is damaged is as old as the file.
         standing = Standing(job, max(file.modified for file in stamp[: len(_RECORDS)]) / 1e9, None)

@@ -25,7 +25,7 @@ UNREADABLE = "UNREADABLE"
 
 @dataclass(frozen=True)
 class Standing:
-    """What decides where a job's row is."""
+    """The facts that decide the place of a job's row."""
 
     job: str
     created: float

@@ -1,4 +1,4 @@
-"""What the events of calls say: lines that stay, and what the bar shows meanwhile. Pure."""
+"""The text about events of calls: lines that stay, and the content of the bar meanwhile. Pure."""
 
 from __future__ import annotations
 

@@ -137,4 +137,4 @@ REPORT = KindReport(
     templates=("map_calls.html",),
     look=_look,
 )
-"""What calls of a function add to the page."""
+"""The part of the page and the report that calls of a function add."""

@@ -83,7 +83,7 @@ class ResultsFound:
 
 
 def find_results(folder: Path) -> ResultsFound:
-    """What a job's folder has of them. Blocks."""
+    """Find the results and the picture in a job's folder. Blocks."""
     return replace(_read_results(folder / RESULTS), picture=_read_picture(folder / PICTURE))
 
 
@@ -122,7 +122,7 @@ def _found(item: int, outcome: str, peer: str, size: int, value: bytes | None) -
 
 
 def text_of_result(outcome: str, size: int, value: bytes | None) -> str:
-    """What is shown of it. Pure."""
+    """The text that is shown for a result. Pure."""
     if outcome == "cancelled":
         return "cancelled"
     if value is None:

@@ -1,4 +1,4 @@
-"""What happened to the calls of a job: which chunk each peer did when, and what came of it. Pure."""
+"""The story of a job's calls: which chunk each peer did when, and with which outcome. Pure."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ class MapStory(Story):
 
 
 def take(story: MapStory, event: events.Event) -> None:
-    """What calls add to the story; before what all jobs have of the event."""
+    """Add an event to the story of the calls, before the part that all jobs have in common."""
     match event:
         case events.JobSubmitted(rounds=items, resumed_from_round=results):
             story.items, story.results = max(story.items, items), max(story.results, results)

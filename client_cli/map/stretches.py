@@ -1,4 +1,4 @@
-"""What one peer did for how long: its chunks as few stretches, however many there were. Pure.
+"""The work of one peer over time: its chunks as few stretches, however many there were. Pure.
 
 Chunks that ran at the same time, on different cores, are in rows above each other. When there are too many to draw,
 those that follow each other become one stretch, the closest ones first.

@@ -39,4 +39,4 @@ TEXT = KindText(
     facts=_facts,
     so_far=failed_text,
 )
-"""What a terminal says of calls of a function."""
+"""The text that a terminal shows of calls of a function."""

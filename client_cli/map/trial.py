@@ -41,7 +41,7 @@ MOST_MERGED_BYTES = 2**19
 
 @dataclass(frozen=True)
 class CallTrial:
-    """What came of the first calls."""
+    """The outcome of the first calls."""
 
     not_tried: str = ""
     """Why none was tried; empty when one was."""
@@ -49,9 +49,9 @@ class CallTrial:
     """How long the first one took; None when it still ran."""
     result_bytes: int = 0
     failure: str = ""
-    """What it raised, or how its process ended."""
+    """The error that it raised, or how its process ended."""
     merged: str = ""
-    """What came of merging results, in words; empty where the job merges none."""
+    """The outcome of merging results, in words; empty where the job merges none."""
     wrong_merge: str = ""
     """Why results cannot be merged so."""
     log: str = ""
@@ -82,7 +82,7 @@ def try_first_calls(spec: MapJob, items: int, bundle: Bundle, meanwhile: Meanwhi
 
 
 async def try_at(worker: WorkerHere, spec: MapJob, items: int, meanwhile: Meanwhile) -> CallTrial:
-    """What comes of the first calls at a worker that has the bundle."""
+    """Make the first calls at a worker that has the bundle, and return their outcome."""
     tree = ReduceTree(items, fold=1) if spec.map.reduce else None
     await worker.channel.send(MayTell(rank=None, bytes=2**31))
     await worker.channel.send(Control(), pack_frame(preparation_of(spec.map, tree)))
@@ -134,7 +134,7 @@ class _CallsHere:
         self._chunks = 0
 
     async def make(self, items: list[int], payload: bytes = b"") -> list[CallOutcome]:
-        """What calls come to: of the job's own function unless the payload has them."""
+        """Make calls, of the job's own function unless the payload has others, and return their outcomes."""
         self._chunks += 1
         order = BeginChunk(chunk=self._chunks, items=items)
         await self._worker.channel.send(Control(), pack_frame(order, payload))
@@ -156,7 +156,7 @@ class _CallsHere:
                 raise _Failed(said.reason or "its process ended")
 
     async def merge(self, groups: list[list[bytes]]) -> list[CallOutcome]:
-        """What `reduce` makes of each group of results."""
+        """Merge each group of results with `reduce`."""
         calls = [PackedCall(0, PackedPart(pack_values(values))) for values in groups]
         payload = msgspec.msgpack.encode(ChunkCalls([OWN_MERGE], calls))
         if len(payload) > MOST_MERGED_BYTES:

@@ -40,7 +40,7 @@ def linear(least: float, most: float, wanted: int = 5) -> Axis:
 
 
 def for_curve(values: list[float]) -> Axis:
-    """What fits a curve: logarithmic where all values are positive and far apart."""
+    """The axis that fits a curve: logarithmic where all values are positive and far apart."""
     finite = [value for value in values if math.isfinite(value)] or [0.0, 1.0]
     least, most = min(finite), max(finite)
     if least > 0 and most / least >= LOG_FROM:

@@ -1,6 +1,6 @@
-"""What goes on beside a job that this program works on: its page, loggers, and the report at its end.
+"""The services beside a job that this program works on: its page, loggers, and the report at its end.
 
-None of it may harm the job: what cannot be had is said in a line, and the job goes on.
+None of them may harm the job: where one cannot be had, a line says so, and the job goes on.
 """
 
 from __future__ import annotations

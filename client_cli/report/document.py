@@ -175,7 +175,7 @@ def _part(name: str) -> str:
 
 
 def live_script() -> str:
-    """What keeps an open page as new as what its server shows."""
+    """The script that keeps an open page as new as its server's data."""
     return _part("live.js")
 
 

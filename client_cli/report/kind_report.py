@@ -20,7 +20,7 @@ from client_cli.text.kind_text import Command
 
 @dataclass(frozen=True)
 class JobShortfall:
-    """What a finished job came short of, and the command that shows more."""
+    """The failures of a finished job, and the command that shows more."""
 
     title: str
     text: str
@@ -38,7 +38,7 @@ class KindReport(Generic[S]):
     story: Callable[[], S]
     """A new one of this kind."""
     take: Callable[[S, Event], None]
-    """What an event adds to the story, before what all jobs have of it."""
+    """Adds an event to the story, before the part that all jobs have in common."""
     marks: Mapping[type[Event], MarkKind]
     lanes: Callable[[S, WorkTime, float], list[Lane]]
     """A lane for every peer that was hired, drawn until a Unix time."""
@@ -52,7 +52,7 @@ class KindReport(Generic[S]):
     to_go: Callable[[S], float]
     """Seconds, as far as that is known; else 0."""
     panels: Callable[[S], dict[str, Any]]
-    """What its templates show."""
+    """The values that its templates show."""
     shortfall: Callable[[S, str, Command], JobShortfall | None]
     """Of a finished job with that id: what is amiss all the same."""
     templates: tuple[str, ...]
@@ -64,6 +64,6 @@ class KindReport(Generic[S]):
 
 
 def report_of(kind: str) -> KindReport[Any]:
-    """What that kind's room adds."""
+    """The part of the page and the report that is that kind's own."""
     report: KindReport[Any] = load(STORIES[kind].report)
     return report

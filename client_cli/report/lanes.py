@@ -1,4 +1,4 @@
-"""What each peer did when: one lane a peer, made of spans, over the time in which the job was at work. Pure."""
+"""The work of each peer over time: one lane a peer, made of spans, while the job was at work. Pure."""
 
 from __future__ import annotations
 

@@ -20,7 +20,7 @@ TALL: dict[Doing, int] = {
 }  # fmt: skip
 """Heights tell them apart as well as colours and patterns."""
 Words = Mapping[Doing, str]
-"""What each look means in a job of this kind, in the order of the legend."""
+"""The meaning of each look in a job of this kind, in the order of the legend."""
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""What happened in a job: its lives, its peers, and what is worth a mark (`folding` makes it of events). Pure.
+"""The story of a job: its lives, its peers, and the events that are worth a mark (`folding` makes it of events). Pure.
 
 A job may have several lives: it is left, or its client is killed, and it is resumed from what was kept.
 """
@@ -14,7 +14,7 @@ MarkKind = Literal[
     "lost", "handed back", "behind", "joined", "redone", "exchange", "paused", "resumed", "waits", "goes on", "again",
     "over",
 ]  # fmt: skip
-"""What a mark tells."""
+"""The kinds of events that marks show."""
 
 StateOfPeer = Literal["hired", "works", "paused", "behind", "lost"]
 
@@ -70,7 +70,7 @@ class PeerStory:
 
 @dataclass
 class Story:
-    """What all kinds of jobs have of it, up to now; a kind's own adds its work."""
+    """The part of the story that all kinds of jobs have, up to now; a kind's own story adds its work."""
 
     marks: list[CurveMark] = field(default_factory=list)
     said: list[StoryLine] = field(default_factory=list)
@@ -93,5 +93,5 @@ class Story:
         raise NotImplementedError
 
     def peer(self, name: str) -> PeerStory:
-        """What is known of it."""
+        """The story of this peer; a new one where there is none yet."""
         return self.peers.setdefault(name, PeerStory(name))

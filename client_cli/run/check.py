@@ -71,7 +71,7 @@ def _data(job: JobHere, trial: Trial, asked: PeersAsked) -> dict[str, object]:
 
 @dataclass(frozen=True)
 class Trial:
-    """What came of it."""
+    """The outcome of trying the first copy here."""
 
     not_tried: str = ""
     """Why it was not tried; empty when it was."""
@@ -79,7 +79,7 @@ class Trial:
     """How it ended; None when it still ran."""
     seconds: float = 0.0
     log: str = ""
-    """What it printed."""
+    """The output of the copy."""
     reason: str = ""
     """Why it ended, where that was not by itself."""
 

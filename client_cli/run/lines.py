@@ -1,4 +1,4 @@
-"""What the events of copies of one command say: lines that stay, and what the bar shows meanwhile. Pure."""
+"""The text about events of copies of one command: lines that stay, and the content of the bar meanwhile. Pure."""
 
 from __future__ import annotations
 

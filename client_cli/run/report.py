@@ -72,4 +72,4 @@ REPORT = KindReport(
     shortfall=_shortfall,
     templates=("run_copies.html",),
 )
-"""What copies of a command add to the page."""
+"""The part of the page and the report that copies of a command add."""

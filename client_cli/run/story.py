@@ -1,4 +1,4 @@
-"""What happened to the copies of one command: where each ran when, and how it ended. Pure."""
+"""The story of the copies of one command: where each ran when, and how it ended. Pure."""
 
 from __future__ import annotations
 
@@ -62,12 +62,12 @@ class RunStory(Story):
         return sum(one.done for one in self.indices.values())
 
     def index(self, number: int) -> IndexStory:
-        """What is known of it."""
+        """The story of this index; a new one where there is none yet."""
         return self.indices.setdefault(number, IndexStory(number))
 
 
 def take(story: RunStory, event: events.Event) -> None:
-    """What copies add to the story; before what all jobs have of the event."""
+    """Add an event to the story of the copies, before the part that all jobs have in common."""
     match event:
         case events.JobSubmitted(rounds=copies):
             story.copies = copies

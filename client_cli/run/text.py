@@ -39,4 +39,4 @@ TEXT = KindText(
     facts=_facts,
     so_far=failed_text,
 )
-"""What a terminal says of copies of one command."""
+"""The text that a terminal shows of copies of one command."""

@@ -1,1 +1,1 @@
-"""What commands print: tables and sentences. Pure."""
+"""The text that commands print: tables and sentences. Pure."""

@@ -71,7 +71,7 @@ def history_table(history: CreditHistory, names: Mapping[PeerId, str]) -> str:
 
 
 def pending_text(pending: PendingCredit) -> str:
-    """What this client's jobs wait for; empty when it is nothing."""
+    """The text about receipts of this client's jobs that peers have not signed yet; empty when there are none."""
     if not pending.receipts:
         return ""
     amount = credits_text(pending.credits)

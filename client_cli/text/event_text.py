@@ -1,4 +1,4 @@
-"""What a job's events say to people: lines that stay, and what the bar shows meanwhile. Pure: values in, text out."""
+"""The text about a job's events: lines that stay, and the content of the bar meanwhile. Pure: values in, text out."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class JobLines:
 
 
 def end_line(event: events.Event, kind: str) -> str:
-    """What the end of a job's life says, in one line; empty for what is no end."""
+    """The line about the end of a job's life; empty for an event that is no end."""
     match event:
         case events.JobCancelled():
             return "cancelled"
@@ -104,12 +104,12 @@ def _line_of_any(event: events.Event, kind: str) -> str:
 
 
 def after(shown: Shown, event: events.Event, kind: str) -> Shown:
-    """What the bar shows once `event` of a job of that kind has happened."""
+    """The content of the bar once `event` of a job of that kind has happened."""
     return text_of(kind).lines.bar(_after_any(shown, event), event)
 
 
 def doing_now(shown: Shown, now: float) -> str:
-    """What stands beside the bar: while workers start, whose, and for how long. `now` is Unix time."""
+    """The text beside the bar: while workers start, whose, and for how long. `now` is Unix time."""
     if shown.at_work or not shown.sent_at or not shown.starting:
         return shown.doing
     waited = f": {duration_text(now - shown.sent_at)}" if now - shown.sent_at >= 1 else ""

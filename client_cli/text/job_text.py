@@ -1,4 +1,4 @@
-"""What is told about jobs: one map of facts, shown as JSON or as text. Pure."""
+"""The facts that people and programs are told about jobs, as data for JSON or as text. Pure."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def job_data(record: JobRecord, *, at_work: bool) -> dict[str, Any]:
     """The facts of a job; its state is the one that people see (`seen_state`)."""
     facts: dict[str, Any] = msgspec.to_builtins(record)
     facts |= {"kind": record.kind, "done": record.done, "units": record.units, "kept": record.kept}
-    # What the job's next life needs, and nobody else.
+    # Values that the job's next life needs, and nobody else.
     for name in ("ahead", "last", "unpaid", "receipts", "lives", "state_name", "bundle", "named_trackers"):
         facts.pop(name, None)
     facts["state"] = str(seen_state(record.state, at_work=at_work, waits=bool(record.waits_for)))
@@ -56,7 +56,7 @@ def told_text(job: dict[str, Any]) -> str:
 
 
 def units_name(job: dict[str, Any]) -> str:
-    """What is counted of it, as many as there are: "rounds", "copies"."""
+    """The noun for its units of work, in the form that fits their number: "rounds", "copies"."""
     return plural(job["units"], text_of(job["kind"]).words.unit).partition(" ")[2]
 
 

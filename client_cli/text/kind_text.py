@@ -1,4 +1,4 @@
-"""What a terminal says of one kind of job, beside what it says of all: its lines, its words and its end."""
+"""The text of one kind of job in a terminal, beside the text for all jobs: its lines, its words and its end."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Command = Callable[..., str]
 
 @dataclass(frozen=True)
 class Shown:
-    """What stands in the bar and below it."""
+    """The content of the bar and of the lines below it."""
 
     doing: str = ""
     """Empty before there is a job."""
@@ -50,7 +50,7 @@ class Shown:
     at_work: bool = False
     """Whether the work has begun: what is looked for meanwhile is no news of it."""
     slow: str = ""
-    """What those do whose workers take long to start."""
+    """The line about peers whose workers take long to start."""
     search: str = ""
     """Which peers are looked for while others work."""
 
@@ -62,7 +62,7 @@ def started(shown: Shown, peer: str) -> Shown:
 
 @dataclass(frozen=True)
 class KindLines:
-    """What the events say: its own, and those of all jobs that it tells in its own words."""
+    """The lines for events: those of its own kind, and those of all jobs that it tells in its own words."""
 
     stays: Callable[[Event], str]
     """The line that stays on the screen; empty for none."""
@@ -71,7 +71,7 @@ class KindLines:
     end: Callable[[Event], str]
     """The last one, of `JobFinished` and `JobPaused`; empty for others."""
     bar: Callable[[Shown, Event], Shown]
-    """What the bar shows after an event."""
+    """The content of the bar after an event."""
     again: Callable[[Event, Event], str | None] = lambda _before, _event: None
     """The line of an event after the last one of its type that had a line: shortly what changed, empty where nobody
     cares; None: as if it were the first."""
@@ -88,16 +88,16 @@ class KindWords:
     during: Callable[[int, int], str]
     """Where it is: "in round 4 of 20"."""
     at_work: Callable[[JobRecord, int], str]
-    """What so many peers do: "trains round 4 of 20 on 3 peers"."""
+    """The work of so many peers: "trains round 4 of 20 on 3 peers"."""
     finished: Callable[[JobRecord], str]
     pausing: str
     """When it stops after `axon pause`, or `axon stop`."""
     nothing_yet: str
     """Before the first unit is done, and kept."""
     result: str
-    """What `axon fetch` brings: "weights"."""
+    """The noun for the result that `axon fetch` brings: "weights"."""
     fetching: str
-    """What it does, in a sentence."""
+    """The effect of `axon fetch`, in a sentence."""
 
 
 Failure = Callable[[JobFinished, Sequence[Event], Command], AxonError | None]
@@ -106,7 +106,7 @@ Failure = Callable[[JobFinished, Sequence[Event], Command], AxonError | None]
 
 @dataclass(frozen=True)
 class KindEnd:
-    """What a finished job came to, of its last event and all that was told."""
+    """The texts and data about a finished job, made from its last event and all events that were told."""
 
     summary: Callable[[JobFinished, Sequence[Event]], str]
     data: Callable[[JobFinished, Sequence[Event]], dict[str, Any]]
@@ -139,6 +139,6 @@ def credits_line(event: JobFinished) -> str:
 
 
 def text_of(kind: str) -> KindText:
-    """What that kind's room says."""
+    """The text of that kind of job in a terminal."""
     text: KindText = load(STORIES[kind].text)
     return text

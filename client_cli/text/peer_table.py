@@ -1,4 +1,4 @@
-"""What `axon peers` shows: a line a peer, a line a source, and the changes between two looks. Pure."""
+"""The output of `axon peers`: a line a peer, a line a source, and the changes between two looks. Pure."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def state_text(peer: SeenPeer) -> str:
 
 
 def changes(before: Survey, after: Survey) -> list[str]:
-    """What became different between two looks, a line each."""
+    """The changes between two looks, a line each."""
     old = {peer.peer: peer for peer in before.peers}
     new = {peer.peer: peer for peer in after.peers}
     lines = [f"{peer.name} is there: {state_text(peer)}" for key, peer in new.items() if key not in old]

@@ -1,4 +1,4 @@
-"""What `axon trust` shows: a line for each key whose work was checked; with --ask what trackers keep of a key. Pure."""
+"""The output of `axon trust`: a line for each checked key; with --ask what trackers keep of a key. Pure."""
 
 from __future__ import annotations
 

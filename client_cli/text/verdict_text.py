@@ -1,4 +1,4 @@
-"""What `axon verdict` says of evidence. Pure."""
+"""The output of `axon verdict` about evidence. Pure."""
 
 from __future__ import annotations
 

@@ -57,13 +57,13 @@ def alone(folder: Path, arguments: Sequence[str], module: str = MODULE) -> Itera
 
 
 class Alone:
-    """What runs in there."""
+    """The process of a task while it runs."""
 
     def __init__(self, process: subprocess.Popen[bytes]) -> None:
         self._process = process
 
     def answer(self) -> dict[str, Any]:
-        """What it found. Raises `TaskMistake` with the user's own traceback, or the error that it ended with."""
+        """The process's answer. Raises `TaskMistake` with the user's own traceback, or the error that it ended with."""
         out, errors = self._process.communicate()
         return read_answer(out.decode(errors="replace"), errors.decode(errors="replace"))
 

@@ -1,4 +1,4 @@
-"""What `axon check` found out about a training. Pure."""
+"""The findings of `axon check` about a training, and the text about them. Pure."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from client_cli.text.render import credits_text, duration_text, flops_text, metr
 
 @dataclass(frozen=True)
 class TaskTrial:
-    """What came of trying the task here."""
+    """The outcome of trying the task here."""
 
     found: TrialFound | None = None
     """None when it was not tried."""
@@ -123,7 +123,7 @@ def _exchange_text(checked: Checked, found: TrialFound) -> str:
 
 
 def _frozen_text(found: TrialFound) -> str:
-    """What of the model is in no exchange and in no state; empty where all of it is."""
+    """The text about the part of the model that is in no exchange and in no state; empty where all of it is."""
     if not found.frozen_bytes:
         return ""
     return f"{bytes_text(found.frozen_bytes)} of the model: once to this computer, and each peer has them of model()"

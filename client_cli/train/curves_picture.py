@@ -50,7 +50,7 @@ def metrics(story: TrainStory) -> list[Drawn]:
 
 
 def bytes_a_round(story: TrainStory) -> Drawn:
-    """What the peers sent each other in each round, from 0, and what a dense exchange would have sent."""
+    """The bytes that the peers sent each other in each round, drawn from 0, beside those of a dense exchange."""
     sent = [(one.round + 1, float(one.round_bytes)) for one in story.rounds]
     dense = max((one.dense_bytes for one in story.rounds), default=0)
     most = max((value for _, value in sent), default=0.0)

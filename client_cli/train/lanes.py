@@ -1,4 +1,4 @@
-"""What each peer of a training did when: one lane a peer, made of spans. Pure.
+"""The work of each peer of a training over time: one lane a peer, made of spans. Pure.
 
 In a round a peer trains, exchanges and waits in turns; the spans show how long each took in all, one after the other.
 A peer tells how long it trained, and how long it could not train because of exchanges. The least of the
@@ -114,7 +114,7 @@ def _redone_until(group: list[train_events.RoundFinished], story: TrainStory) ->
 
 
 def _turns(story: TrainStory, time: WorkTime, now: float) -> Iterator[tuple[str, Span]]:
-    """What does not come from reports of rounds: hired and not in a round yet, paused, left behind, lost."""
+    """The spans that reports of rounds do not give: hired and not in a round yet, paused, left behind, lost."""
     since: dict[tuple[str, Doing], float] = {}
 
     def over(name: str, at: float, *kinds: Doing) -> Iterator[tuple[str, Span]]:

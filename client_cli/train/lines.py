@@ -1,4 +1,4 @@
-"""What the events of a training say: lines that stay, and what the bar shows meanwhile. Pure."""
+"""The text about events of a training: lines that stay, and the content of the bar meanwhile. Pure."""
 
 from __future__ import annotations
 

@@ -70,4 +70,4 @@ REPORT = KindReport(
     templates=("train_curves.html",),
     beside_map="train_bytes.html",
 )
-"""What a training adds to the page."""
+"""The part of the page and the report that a training adds."""

@@ -1,4 +1,4 @@
-"""What happened in a training: its rounds, and what was done in vain. Pure.
+"""The story of a training: its rounds, and what was done in vain. Pure.
 
 Rounds that were not kept when the job was resumed are forgotten here as they are in metrics.csv; what happened
 meanwhile is not.
@@ -44,7 +44,7 @@ class TrainStory(Story):
     begun: float = 0.0
     """When the round that runs began; 0 while none runs."""
     in_vain: list[InVain] = field(default_factory=list)
-    """What the peers had done of a round that no life of the job finished."""
+    """The work of the peers on rounds that no life of the job finished."""
 
     @property
     def done(self) -> int:
@@ -58,7 +58,7 @@ class TrainStory(Story):
 
 
 def take(story: TrainStory, event: events.Event) -> None:
-    """What a training adds to the story; before what all jobs have of the event."""
+    """Add an event to the story of the training, before the part that all jobs have in common."""
     _note_peer(story, event)
     match event:
         case events.JobSubmitted(rounds=rounds):

@@ -95,4 +95,4 @@ TEXT = KindText(
     facts=_facts,
     so_far=_so_far,
 )
-"""What a terminal says of a training."""
+"""The text that a terminal shows of a training."""

@@ -136,7 +136,7 @@ def _until_over(
 
 
 def _ask(job: Job) -> str:
-    """What Ctrl-C on a terminal was meant to say; the job goes on meanwhile."""
+    """Ask what Ctrl-C on a terminal was meant to say; the job goes on meanwhile."""
     kind = job.record.kind
     words, ways = text_of(kind).words, ways_of(kind)
     stop = f"stop it {words.pausing}, with its {words.result}; " if "stop" in ways else ""
@@ -151,7 +151,7 @@ def _ask(job: Job) -> str:
 
 
 def ways_of(kind: str) -> tuple[str, ...]:
-    """What may be said then of a job of that kind: only some kinds can be ended early."""
+    """The answers that this question takes for a job of that kind: only some kinds can be ended early."""
     return ("leave", "stop", "cancel", "on") if KINDS[kind].finish else ("leave", "cancel", "on")
 
 

@@ -1,4 +1,4 @@
-"""What a job printed at its peers: the files of `logs/` in its folder, printed, and followed while they grow.
+"""The output of a job at its peers: the files of `logs/` in its folder, printed, and followed while they grow.
 
 Beside them stand the files that a training wrote into /out, in `out/PEER/` of that folder.
 """

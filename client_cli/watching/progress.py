@@ -81,7 +81,7 @@ class JsonLines:
 
 
 def progress_on(stream: TextIO | None, kind: str) -> EventDisplay:
-    """What fits `stream` and jobs of that kind: a bar on a terminal, else plain lines; None for silence."""
+    """The display that fits `stream` and jobs of that kind: a bar on a terminal, else plain lines; None for silence."""
     if stream is not None and stream.isatty():
         from client_cli.watching.bar import Bar  # rich is loaded only where it is seen
 

@@ -38,7 +38,7 @@ class _Known:
 
 
 class AnnounceWays:
-    """What is known of each tracker, by its address."""
+    """The ways to announce at each tracker, by the tracker's address."""
 
     def __init__(self) -> None:
         self._trackers: dict[str, _Known] = {}

@@ -43,7 +43,7 @@ class DatagramTalk:
         """How it ended; None while it goes on, and where nobody answered."""
 
     def send(self) -> tuple[bytes, float] | None:
-        """What to send now, and the seconds to wait for an answer before this is asked again; None: give up."""
+        """The datagram to send now, and the seconds to wait for an answer before this is asked again; None: give up."""
         if not self._waits:
             return None
         return write_question(self._question), self._waits.pop(0)

@@ -1,4 +1,4 @@
-"""What this peer says of itself, and where it may be reached: at which IP addresses others see it (pure).
+"""The row in which this peer describes itself, and the IP addresses at which others see it and may reach it (pure).
 
 The addresses in the row are dialled by everybody who wants this peer, so no stranger decides it alone. A trusted
 tracker's word counts, and that of a learnt one when the address is one of this machine's own. Of other addresses two
@@ -67,7 +67,7 @@ class OwnRow:
 
     @property
     def name(self) -> str:
-        """What people see."""
+        """The name that people see."""
         return self._lasting.name
 
     def listens_at(self, host: str) -> None:
@@ -159,7 +159,7 @@ class OwnRow:
 
 
 def lasting_row(peer: PeerId, name: str, certificate: bytes, *, issues_tokens: bool) -> Row:
-    """What stays the same in a peer's rows for as long as it runs."""
+    """The part of a peer's rows that stays the same for as long as it runs."""
     return Row(
         peer=peer,
         name=name,
@@ -190,7 +190,7 @@ class _Word:
 
 
 class SeenAddresses:
-    """What trackers say, by their addresses."""
+    """The IP addresses at which trackers see this peer, by the trackers' own addresses."""
 
     def __init__(self) -> None:
         self._words: dict[str, _Word] = {}

@@ -57,7 +57,7 @@ class BundleWriter:
         (self._folder / "arriving").mkdir(mode=0o700)
 
     def further(self, blob: Blob) -> BlobWriter:
-        """What writes a further blob into this folder. Raises as `BlobWriter` and its `open` do."""
+        """A writer of a further blob into this folder. Raises as `BlobWriter` and its `open` do."""
         with self._turn:
             writer = BlobWriter(self._folder, self._room, blob, next(self._numbers))
             if not self._removed:

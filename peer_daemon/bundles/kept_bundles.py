@@ -1,6 +1,6 @@
-"""What clients that were cut off had sent: kept for a while, so that who comes back goes on where it was.
+"""The bundles of clients that were cut off: kept for a while, so that one that comes back goes on where it was.
 
-Only who knows the bundle's hash and has the same key gets it back, and all of it is hashed again before it is believed.
+Only a client that has the same key and knows the bundle's hash gets it back, and all of it is hashed again before use.
 Nobody's slot is held by it, and no more lies here than free slots might have taken. One client has one bundle here, one
 household two, all together `MOST_KEPT` and no more bytes than a job's disk: the oldest goes first, and one of whom most
 lies here. A client that is cut off again and again only loses its own.

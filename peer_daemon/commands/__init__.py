@@ -1,1 +1,1 @@
-"""What the owner types: one module a command. Each loads what it needs when it is used, so that `--help` is quick."""
+"""The owner's commands: one module each, which loads what it needs only when it is used, so that `--help` is quick."""

@@ -142,7 +142,7 @@ def _kept(trial: TrackerTrial, *, asks: bool) -> str:
 
 
 def _one_line(told: str) -> str:
-    """What others say of themselves, for a terminal."""
+    """The text in which others describe themselves, as one line for a terminal."""
     from axonp2p.console import printable
 
     return printable(" ".join(told.split()))

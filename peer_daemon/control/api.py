@@ -1,4 +1,4 @@
-"""What the control socket and the status page serve alike: status, history, events, and the owner's orders."""
+"""The services of both the control socket and the status page: status, history, events, and the owner's orders."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class Steering(Protocol):
         ...
 
     async def history(self, since: float) -> HistoryTold:
-        """What was kept since then, Unix seconds."""
+        """The history since then, Unix seconds, as far as it was kept."""
         ...
 
     async def changed(self, after: int) -> int:

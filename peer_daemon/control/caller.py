@@ -29,7 +29,7 @@ async def ask_status(home: Path) -> Status:
 
 
 async def ask_history(home: Path, since: float) -> HistoryTold:
-    """What was kept since then, Unix seconds."""
+    """The history since then, Unix seconds, as far as it was kept."""
     return await _ask(home, "GET", f"/history?since={since:.3f}", HistoryTold)
 
 

@@ -32,7 +32,7 @@ class JobNow(Told, frozen=True, kw_only=True):
     until: float
     cores: int
     memory_mb: int
-    """What it uses now."""
+    """The memory that it uses now."""
     memory_limit_mb: int
     cpu_seconds: float
     round: int
@@ -58,11 +58,11 @@ class MachineNow(Told, frozen=True, kw_only=True):
     gpus: list[str] = []
     """A sentence for each card that is seen: lent, or why not."""
     standby_mb: int = 0
-    """What a worker that waits for the next job holds, in MiB; 0: none waits."""
+    """The memory that a worker that waits for the next job holds, in MiB; 0: none waits."""
 
 
 class LimitsNow(Told, frozen=True, kw_only=True):
-    """What the owner allows; the names are those of the settings, in snake case."""
+    """The limits that the owner sets; their names are those of the settings, in snake case."""
 
     cores: int
     memory_mb: int
@@ -80,7 +80,7 @@ class LimitsNow(Told, frozen=True, kw_only=True):
 
 
 class JobEarned(Told, frozen=True, kw_only=True):
-    """What one job has brought; what its tracker refused for ever counts nowhere."""
+    """The earnings of one job; a receipt that its tracker refused for ever brings none."""
 
     job: str
     at: float
@@ -108,7 +108,7 @@ class CreditsNow(Told, frozen=True, kw_only=True):
 
 
 class LogNow(Told, frozen=True, kw_only=True):
-    """What came of the last look at one tracker's log."""
+    """The outcome of the last look at one tracker's log."""
 
     tracker: str
     """HOST:PORT."""
@@ -118,9 +118,9 @@ class LogNow(Told, frozen=True, kw_only=True):
     entries: int = 0
     """Of its log, under the head that it signed."""
     counts: float = 0.0
-    """What its ledger says that this peer earned, in cobblestones."""
+    """The earnings of this peer in its ledger, in cobblestones."""
     wrong: str = ""
-    """What it did not prove, or what is false about its log; empty when all is well."""
+    """The reason why it is not believed: a proof that it did not give, or a false log; empty when all is well."""
 
 
 class LedgerNow(Told, frozen=True, kw_only=True):
@@ -134,7 +134,7 @@ class LedgerNow(Told, frozen=True, kw_only=True):
 
 
 class DoneNow(Told, frozen=True, kw_only=True):
-    """What this machine did, in the time that the receipts tell of."""
+    """The work of this machine, in the time that the receipts tell of."""
 
     jobs: int
     rounds: int
@@ -153,7 +153,7 @@ class TrackerNow(Told, frozen=True, kw_only=True):
 
 
 class Carried(Told, frozen=True, kw_only=True):
-    """What this machine carries as a relay."""
+    """The traffic that this machine carries as a relay."""
 
     on: bool
     """Whether others are told of it: only while they can call this peer."""
@@ -180,7 +180,7 @@ class NetworkNow(Told, frozen=True, kw_only=True):
     router: str = ""
     """Whether the router forwards the port, or why it was not asked."""
     carried: Carried | None = None
-    """What it carries for others; None when it is no relay."""
+    """The traffic that it carries for others; None when it is no relay."""
 
 
 class Status(Told, frozen=True, kw_only=True):
@@ -232,7 +232,7 @@ class HappeningTold(Told, frozen=True, kw_only=True):
 
 
 class HistoryTold(Told, frozen=True, kw_only=True):
-    """What was kept since some time, oldest first."""
+    """The history since some time, oldest first, as far as it was kept."""
 
     spans: list[SpanTold]
     happenings: list[HappeningTold]

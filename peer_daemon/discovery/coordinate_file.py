@@ -27,7 +27,7 @@ class CoordinateFile:
 
     @property
     def told(self) -> bytes:
-        """What others are told of it; empty while it is unknown."""
+        """The coordinate, as others are told it; empty while it is unknown."""
         return self._position.told
 
     @property

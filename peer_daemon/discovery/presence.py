@@ -1,4 +1,4 @@
-"""What trackers, DHT nodes and the local network say to this peer, and what it does about it."""
+"""The parts that speak with trackers, DHT nodes and the local network, and the news that they pass to each other."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ class Parts:
     """There when the owner lets it be a relay."""
 
     def tasks(self) -> dict[str, Callable[[], Awaitable[None]]]:
-        """What each of them does for as long as the peer runs, by a name for people."""
+        """The work of each of them for as long as the peer runs, by a name for people."""
         parts: dict[str, _Runs | None] = {
             "the announcer": self.announcer,
             "handing in receipts": self.courier,

@@ -1,4 +1,4 @@
-"""What `axon-peer doctor` found out, before anything is judged (pure: values only)."""
+"""The facts that `axon-peer doctor` found, before any of them is judged (pure: values only)."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from peer_daemon.gpus.seen_gpus import SeenGpus
 
 @dataclass(frozen=True)
 class Trouble:
-    """What is wrong and what mends it; nothing is, when `text` is empty."""
+    """A fault and its fix; there is none when `text` is empty."""
 
     text: str = ""
     fix: str = ""
@@ -48,7 +48,7 @@ class PortFacts:
     page: str
     """Empty: none is wanted."""
     running: str = ""
-    """What the peer that runs here says of itself in a sentence; it holds the ports then. Empty: none runs."""
+    """The state of the peer that runs here, in its own sentence; it holds the ports then. Empty: none runs."""
     reachable: str = "unknown"
     """Whether others can call the one that runs: "yes", "no" or "unknown"."""
     relays: tuple[str, ...] = ()
@@ -61,7 +61,7 @@ class PortFacts:
 
 @dataclass(frozen=True)
 class TrackerFacts:
-    """What one tracker said, or why it said nothing."""
+    """The answer of one tracker, or the reason why it did not answer."""
 
     name: str
     """HOST:PORT"""
@@ -69,7 +69,7 @@ class TrackerFacts:
     """It stands in the settings; the peer learnt of it otherwise."""
     trouble: str = ""
     fix: str = ""
-    """What would put it right, where the call itself tells."""
+    """The fix, where the call itself tells one."""
     rtt_s: float = 0.0
     clock_off_s: float = 0.0
     """Its clock minus ours."""
@@ -77,12 +77,12 @@ class TrackerFacts:
 
 @dataclass(frozen=True)
 class ContainFacts:
-    """What keeps a stranger's job in, and behind everything else."""
+    """The state of the wall around a stranger's job, and of the priority that puts the job behind everything else."""
 
     no_sandbox: str
     """Why there is none; empty where there is one."""
     holds: str
-    """What holds memory and processes, in a phrase."""
+    """The mechanism that limits memory and processes, in a phrase."""
     seccomp: Trouble
     landlock: int
     """Its version; 0 where the kernel has none."""
@@ -101,6 +101,6 @@ class PeerFacts:
     machine: MachineFacts
     contain: ContainFacts
     senses: list[tuple[str, bool, str]]
-    """What tells whether the machine is free: name, whether it can be read, one sentence."""
+    """The sensors that tell whether the machine is free: name, whether it can be read, one sentence."""
     ports: PortFacts
     trackers: list[TrackerFacts]

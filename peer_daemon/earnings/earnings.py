@@ -1,4 +1,4 @@
-"""What receipts add up to for this peer: credits by day, confirmed and pending, and the work done.
+"""The sums of this peer's receipts: credits by day, confirmed and pending, and the work done.
 
 Running sums: a status every second looks at no receipt again.
 """

@@ -1,4 +1,4 @@
-"""What trackers' logs have proved of this peer's receipts: when to look again, at whom, what the owner is told (pure).
+"""The proofs that trackers' logs have this peer's receipts: when to look again, at whom, what the owner is told (pure).
 
 A tracker's word that it has a receipt is not believed for ever: now and then a few are picked, the newest and any of
 all, and have to be proved to stand in its log. A tracker cannot know which.

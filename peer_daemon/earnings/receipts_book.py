@@ -118,7 +118,7 @@ class ReceiptsBook:
         self._clock = clock
         self._turn = threading.Lock()
         self.earnings = Earnings()
-        """What the receipts add up to; asking it touches no disk."""
+        """The sums of the receipts; asking for them touches no disk."""
         try:
             with texts_of_a_database():
                 self._open_file()

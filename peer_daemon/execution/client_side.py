@@ -1,4 +1,4 @@
-"""What the client of a lease says, and what is done about it, one message after the other."""
+"""The messages from the client of a lease, and the response to each, one message after the other."""
 
 from __future__ import annotations
 

@@ -203,7 +203,7 @@ class JobRunner:
             self._worker.end_over(limit, reason)
 
     def usage(self) -> Usage:
-        """What the worker uses, or used when it has ended."""
+        """The resources that the worker uses, or used when it has ended."""
         return self._worker.usage() if self._worker is not None else Usage(0, 0.0, 0)
 
     @property

@@ -1,4 +1,4 @@
-"""What every lease of a daemon is carried out with."""
+"""The parts of a daemon that all of its leases use."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ HOUSEHOLDS = 10.0
 
 
 def limits_of(lease: LentSlot, priority: Priority) -> Limits:
-    """What the sandbox allows under `lease`."""
+    """The limits of the sandbox under `lease`."""
     scratch_mb = scratch_within(lease.disk_mb, lease.memory_mb)
     executes = KINDS[lease.kind].executes
     return Limits(
@@ -48,7 +48,7 @@ def limits_of(lease: LentSlot, priority: Priority) -> Limits:
 
 
 def usual_limits(offer: Capability, priority: Priority) -> Limits:
-    """What it allows under the lease of a job whose [need] says nothing of cores and memory."""
+    """The limits of the sandbox for a job whose [need] says nothing of cores and memory."""
     need = NeedSpec(peers=1)
     memory_mb = min(need.memory, offer.memory_mb)
     scratch_mb = scratch_within(offer.disk_mb, memory_mb)
@@ -83,7 +83,7 @@ class StartWorker(Protocol):
 
 @dataclass(frozen=True)
 class LeaseContext:
-    """What every lease of this daemon is carried out with."""
+    """The parts of this daemon that all of its leases use."""
 
     key: PrivateKey
     clock: Clock
@@ -95,9 +95,9 @@ class LeaseContext:
     """Where each lease has its folder."""
     book: ReceiptsBook
     upload: InTurn
-    """What all jobs together may send to clients and members."""
+    """The pace and the turns at which all jobs together send to clients and members."""
     download: SendPace
-    """What they may receive."""
+    """The pace at which they receive."""
     line: LineWatch
     lanes: BulkLanes
     """Of all jobs together."""

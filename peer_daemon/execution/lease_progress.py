@@ -33,7 +33,7 @@ WORKS_WITHIN_S = 60.0
 
 @dataclass(frozen=True)
 class LeaseLook:
-    """What a lease has come to at one look. Numbers only grow."""
+    """The progress of a lease at one look. Numbers only grow."""
 
     bundle_bytes: int
     """Of the bundle, that are here, and what its wheels have unpacked to by now."""
@@ -41,8 +41,8 @@ class LeaseLook:
     """The worker has all of it."""
     cpu_seconds: float
     carried_bytes: int
-    """What the worker was told by members, what it told them and its client, what they had of blobs from here, and
-    further blobs that have come."""
+    """The bytes that the worker was sent by members, that it sent them and its client, that they had of blobs from
+    here, and those of further blobs that have come."""
     receipts: int
     """Different ones, signed under this lease."""
     stopped: bool

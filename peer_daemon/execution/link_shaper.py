@@ -18,7 +18,7 @@ class LeaseLinkShaper:
         self._context = context
         self._credit = credit
         self.carried_bytes = 0
-        """What the worker said to members, and they took."""
+        """The bytes that the worker sent to members, and that they took."""
 
     async def turn(self, link: Hashable, count: int) -> None:
         """`LinkShaper`."""

@@ -1,7 +1,7 @@
-"""What the C library does with memory that frames went through: keeps it during a job, gives it back afterwards.
+"""The C library's handling of memory that frames went through: kept during a job, and given back afterwards.
 
-By default it returns every free half megabyte to the kernel at once, and each frame then takes it anew, page by
-page: a quarter of all the processor time that a daemon needs to carry bytes (measured).
+By default the library returns every free half megabyte to the kernel at once, and each frame then takes it anew, page
+by page: a quarter of all the processor time that a daemon needs to carry bytes (measured).
 """
 
 from __future__ import annotations

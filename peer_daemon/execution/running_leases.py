@@ -13,7 +13,7 @@ from peer_daemon.execution.job_runner import JobRunner
 
 @dataclass(frozen=True)
 class Used:
-    """What all workers used: CPU seconds since the daemon was started, MiB now."""
+    """The resources that all workers used: CPU seconds since the daemon was started, MiB now."""
 
     cpu_seconds: float
     memory_mb: int

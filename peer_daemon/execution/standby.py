@@ -93,7 +93,7 @@ class StandbyWorkers:
         return [self._standby.worker.pid] if self._standby else []
 
     def usage(self) -> Usage:
-        """What the one that stands by uses now, with the processor time of those that were dropped."""
+        """The resources that the standby worker uses now, with the processor time of those that were dropped."""
         if self._standby is None:
             return Usage(0, self._ended_cpu_s, 0)
         now = self._standby.worker.usage()

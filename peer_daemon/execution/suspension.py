@@ -26,7 +26,7 @@ class Suspension:
         self._session = session
         self._worker: Stoppable | None = None
         self._beside: Stoppable | None = None
-        """What unpacks a package of the job."""
+        """The sandboxed process that unpacks a package of the job."""
         self._reason = ""
         self._told = ""
         self._telling: asyncio.Task[None] | None = None

@@ -15,7 +15,7 @@ CLIENT = None
 
 
 class WorkerCredit:
-    """What one worker may say: to members by rank, and bulk to the coordinator."""
+    """The credit of one worker: for messages to members by rank, and for bulk to the coordinator."""
 
     def __init__(self) -> None:
         self._credits: dict[int | None, FlowCredit] = {}

@@ -1,4 +1,4 @@
-"""What the worker of a lease says, and where it is carried: nothing here waits for a member's or the client's line."""
+"""The messages of a lease's worker, and their destinations: nothing here waits for a member's or the client's line."""
 
 from __future__ import annotations
 

@@ -30,7 +30,7 @@ def lendable(seen: SeenGpus) -> list[SeenGpu]:
 
 
 def why_no_card(seen: SeenGpus) -> NotLent | None:
-    """What is in the way of every card; None where nothing is."""
+    """The reason that keeps every card from being lent; None where there is none."""
     if not seen.cards:
         return NotLent(seen.unseen, seen.unseen_fix)
     if not seen.torch_cuda:
@@ -51,7 +51,7 @@ def why_no_card(seen: SeenGpus) -> NotLent | None:
 
 
 def why_not_this(card: SeenGpu, seen: SeenGpus) -> NotLent | None:
-    """What is in the way of one card alone."""
+    """The reason that keeps one card alone from being lent; None where there is none."""
     if card.sliced:
         return NotLent(
             "it is cut into slices (MIG), whose nodes cannot be given one by one yet",

@@ -27,7 +27,7 @@ class GpuHolder:
     pids: frozenset[int]
     """Of all its processes."""
     memory_mb: int
-    """What they may use of the card together, in MiB."""
+    """The memory of the card that they may use together, in MiB."""
 
 
 def used_mb(look: GpuLook, holder: GpuHolder) -> int:
@@ -50,7 +50,7 @@ def power_limit_mw(usual: int, least: int, most: int, percent: int) -> int:
 
 
 class OwnersUse:
-    """What has been seen of others on each card."""
+    """The record of other programs on each card."""
 
     def __init__(self) -> None:
         self._wanted_at: dict[str, float] = {}

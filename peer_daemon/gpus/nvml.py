@@ -27,7 +27,7 @@ INSTALL = "pip install 'axonp2p[gpu]'    (into the environment of axon-peer)"
 
 
 def see_gpus() -> SeenGpus:
-    """What there is. Blocks some milliseconds, and loads the library only where a driver is."""
+    """The GPUs that there are. Blocks some milliseconds, and loads the library only where a driver is."""
     others = other_cards()
     library, trouble, fix = _open()
     if library is None:
@@ -171,7 +171,7 @@ def _cards(library: Any) -> Iterable[SeenGpu]:
 
 
 def _or(library: Any, otherwise: Any, ask: Callable[..., Any], *arguments: Any) -> Any:
-    """What the driver says; `otherwise` where this card does not know the question, or has nothing to tell."""
+    """The driver's answer; `otherwise` where this card does not know the question, or has nothing to tell."""
     try:
         return ask(*arguments)
     except library.NVMLError:

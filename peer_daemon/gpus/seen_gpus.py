@@ -1,4 +1,4 @@
-"""What was seen of this machine's GPUs (pure values)."""
+"""The GPUs of this machine, as they were seen (pure values)."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class SeenGpus:
     unseen: str = ""
     """Why no card of NVIDIA's is seen; empty where some are."""
     unseen_fix: str = ""
-    """What mends that; empty where nothing does."""
+    """The fix for that; empty where there is none."""
     torch_cuda: str = ""
     """The CUDA that the installed torch was built for; empty for a build that computes on processors alone."""
     files: DriverFiles = field(default_factory=DriverFiles)

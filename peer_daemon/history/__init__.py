@@ -1,1 +1,1 @@
-"""What this machine did, kept for 30 days."""
+"""The history of this machine, kept for 30 days."""

@@ -1,4 +1,4 @@
-"""What the idle policy sees of the machine, and what it decides (pure).
+"""The readings that the idle policy gets of the machine, and its decisions (pure).
 
 One look is half a second. A page that loads is no reason to stop, a compiler is. So jobs stop after two looks over the
 limit or one far over it, and go on by the average of the last seconds: a short burst then does not make them wait anew,
@@ -21,11 +21,11 @@ class Readings:
     busiest: tuple[str, ...] = ()
     """Names of the programs that used the most of it, at most three, most first; empty where nobody used much."""
     memory_free_mb: int | None = None
-    """What programs could still get without swapping, in MiB."""
+    """The memory that programs could still get without swapping, in MiB."""
     memory_pressure: float | None = None
     """Percent of the last ten seconds in which some program waited for memory (PSI)."""
     workers_memory_mb: int = 0
-    """What all workers use together, in MiB."""
+    """The memory that all workers use together, in MiB."""
     disk_free_mb: int | None = None
     """Where jobs have their folders, in MiB."""
     on_battery: bool | None = None
@@ -35,7 +35,7 @@ class Readings:
     metered: bool | None = None
     """Whether the network is said to cost by the byte."""
     others_mbit: float | None = None
-    """What other programs sent and received a second, in Mbit/s, loopback left out."""
+    """The traffic that other programs sent and received, in Mbit/s, loopback left out."""
     input_idle_s: float | None = None
     """Since somebody touched keyboard or mouse, in seconds."""
     full_screen: bool | None = None
@@ -45,7 +45,7 @@ class Readings:
 
 
 class Act(StrEnum):
-    """What becomes of the workers."""
+    """The action to take with the workers."""
 
     RUN = "run"
     WAIT = "wait"
@@ -81,7 +81,7 @@ class Why(StrEnum):
 
 @dataclass(frozen=True)
 class Decision:
-    """What to do, and one true sentence that says why ("another program uses 87 % CPU (limit 25 %): firefox")."""
+    """The action, and one true sentence that says why ("another program uses 87 % CPU (limit 25 %): firefox")."""
 
     act: Act
     why: Why
@@ -97,7 +97,7 @@ RESUME_BELOW = 0.8
 
 
 class OtherPrograms:
-    """What other programs used, remembered as far as it matters."""
+    """The share of the processor that other programs used, remembered as far as it matters."""
 
     def __init__(self) -> None:
         self._average = 0.0

@@ -1,4 +1,4 @@
-"""What a desktop tells over D-Bus: when somebody last touched it, whether a program keeps the screen, whether the
+"""The news of a desktop over D-Bus: when somebody last touched it, whether a program keeps the screen, whether the
 network costs by the byte. Needs the extra `desktop` (dbus-fast); without it, or without a bus, nothing is known.
 
 A thread of its own asks every five seconds, with a deadline for each answer: a desktop that hangs delays nobody. Where
@@ -43,7 +43,7 @@ _METERED = {1: True, 2: False, 3: True, 4: False}
 
 @dataclass(frozen=True)
 class DesktopNews:
-    """What it told last. None: it does not."""
+    """The last news of the desktop. None: it does not tell."""
 
     at: float = 0.0
     """Monotonic seconds."""

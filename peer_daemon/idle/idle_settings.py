@@ -9,7 +9,7 @@ from peer_daemon.idle.hours import ANY_TIME, Hours
 
 @dataclass(frozen=True)
 class UseRules:
-    """What holds while somebody uses the machine, or while nobody does."""
+    """The rules while somebody uses the machine, or while nobody does."""
 
     run: bool = True
     cores: int = 0

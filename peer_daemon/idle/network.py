@@ -13,7 +13,7 @@ from pathlib import Path
 _ACKED_AND_RECEIVED = struct.Struct("=120xQQ")
 """tcp_info: bytes that the other side has acknowledged, and bytes received."""
 _HEADERS = 1.05
-"""What goes over the card for each byte of ours, about."""
+"""The bytes that go over the card for each byte of ours, about."""
 
 
 class OthersTraffic:

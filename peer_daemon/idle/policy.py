@@ -30,7 +30,7 @@ class IdlePolicy:
 
     @property
     def settings(self) -> IdleSettings:
-        """What the owner wants. New wishes are judged afresh: nobody waits for quiet that they no longer ask for."""
+        """The owner's settings. New ones are judged afresh: no job waits for quiet that is not asked for any more."""
         return self._settings
 
     @settings.setter
@@ -46,7 +46,7 @@ class IdlePolicy:
         self._handed_back: Decision | None = None
 
     def decide(self, readings: Readings, now: float, local: datetime, *, working: bool) -> Decision:
-        """What to do, and why. `now`: monotonic seconds; `local`: the time on the wall; `working`: a worker lives."""
+        """Decide what to do. `now`: monotonic seconds; `local`: the time on the wall; `working`: a worker lives."""
         waiting = self._stopped_by is not None
         busy, passing = self._other_programs(readings, now, waiting)
         found = list(reasons(readings, self.settings, local, busy=busy, working=working, waiting=waiting))
@@ -67,7 +67,7 @@ class IdlePolicy:
         return self._run(readings, now, working)
 
     def _other_programs(self, readings: Readings, now: float, waiting: bool) -> tuple[Reason | None, bool]:
-        """What they do, if it is a reason; and whether it is a burst that quiet outlasts."""
+        """The reason that other programs give, if they do; and whether it is a burst that quiet outlasts."""
         limit, share = set_of(readings, self.settings).others_cpu, readings.others_cpu
         self._busy.look(now, share, limit)
         names = f": {', '.join(readings.busiest)}" if readings.busiest else ""

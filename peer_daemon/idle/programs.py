@@ -116,7 +116,7 @@ class _Look(NamedTuple):
 
 
 class OthersCpu:
-    """What programs that are not ours used from one look to the next."""
+    """The processor time of programs that are not ours, from one look to the next."""
 
     def __init__(self, proc: Path) -> None:
         self._stat = proc / "stat"

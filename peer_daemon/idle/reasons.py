@@ -42,14 +42,14 @@ def in_use(readings: Readings, settings: IdleSettings) -> bool | None:
 
 
 def set_of(readings: Readings, settings: IdleSettings) -> UseRules:
-    """What holds now. A machine that does not tell counts as used: that harms nobody."""
+    """The rules that hold now. A machine that does not tell counts as used: that harms nobody."""
     return settings.not_in_use if in_use(readings, settings) is False else settings.in_use
 
 
 def reasons(
     readings: Readings, settings: IdleSettings, local: datetime, *, busy: Reason | None, working: bool, waiting: bool
 ) -> Iterator[Reason]:
-    """What is in the way, the first to be told first. `busy`: what other programs do, judged by the caller."""
+    """The reasons against working, the first to be told first. `busy`: what other programs do, judged by the caller."""
     yield from _what_the_owner_said(readings, settings, local)
     yield from _where_the_power_comes_from(readings, settings)
     if busy is not None:

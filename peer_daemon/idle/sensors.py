@@ -28,7 +28,7 @@ _BUSIEST_FROM = 0.25
 """Of the limit: below it nobody asks who it was."""
 
 Told = tuple[str, bool, str]
-"""What, whether it can be read here, and one sentence."""
+"""The sensor's name, whether it can be read here, and one sentence."""
 
 
 class Sensors:
@@ -185,7 +185,7 @@ def _metered_words(news: DesktopNews) -> str | None:
 
 
 def memory_free_mb(proc: Path) -> int | None:
-    """What programs could still get without swapping, in MiB; None where the kernel does not tell."""
+    """The memory that programs could still get without swapping, in MiB; None where the kernel does not tell."""
     try:
         with (proc / "meminfo").open() as file:
             for line in file:
@@ -206,7 +206,7 @@ def memory_pressure(proc: Path) -> float | None:
 
 
 def disk_free_mb(folder: Path) -> int | None:
-    """What this user may still write beside `folder`, in MiB; None when it cannot be read."""
+    """The space that this user may still fill beside `folder`, in MiB; None when it cannot be read."""
     try:
         disk = os.statvfs(folder)
     except OSError:

@@ -1,1 +1,1 @@
-"""What the machine offers and to whom: leases, tokens, limits, hardware and speed."""
+"""The lending of the machine: offer, leases, tokens, limits, hardware and speed."""

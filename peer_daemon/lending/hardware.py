@@ -57,7 +57,7 @@ async def look_at_machine(home: Path, limits: LendingLimits) -> MeasuredMachine:
 
 
 def look(home: Path) -> MeasuredMachine:
-    """What can be seen at once, without its speed. Blocks some milliseconds."""
+    """The machine as it can be seen at once, without its speed. Blocks some milliseconds."""
     return MeasuredMachine(
         cores=_cores(),
         memory_mb=_memory_bytes() // _MIB,
@@ -146,7 +146,7 @@ def processor_model() -> str:
 
 
 def distributions() -> Iterator[Distribution]:
-    """What is installed here, first on the path first."""
+    """The packages that are installed here, first on the path first."""
     for one in importlib.metadata.distributions():
         # Each attribute of `one` would read the file again, and parse the project's description at its end.
         # They also raise for an empty file, once a program has loaded the importlib-metadata of PyPI.

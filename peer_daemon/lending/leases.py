@@ -77,7 +77,7 @@ class LentSlot:
 
 @dataclass(frozen=True)
 class Interrupted:
-    """What is kept of a lease over a crash. `until` in Unix seconds."""
+    """The record of a lease that outlives a crash. `until` in Unix seconds."""
 
     reservation: str
     client: PeerId

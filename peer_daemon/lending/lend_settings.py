@@ -1,4 +1,4 @@
-"""What the settings say of lending, checked."""
+"""The settings of lending, checked."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What this peer lends at this moment: one value that the row, the tokens and the leases read."""
+"""The offer of this peer at this moment: one value that the row, the tokens and the leases read."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class Lending:
 
     @property
     def offer(self) -> Capability:
-        """What is lent now; `refuses` says why nothing is."""
+        """The offer now; `refuses` says why nothing is lent."""
         if not self._refuses:
             return self._whole
         return msgspec.structs.replace(self._whole, refuses=self._refuses)

@@ -1,4 +1,4 @@
-"""What this volunteer lends: their machine, cut down by their settings, to kinds of job that its wall holds (pure)."""
+"""A volunteer's offer: their machine, cut down by their settings, to kinds of job that its wall holds (pure)."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ _ANIMALS = (
 
 @dataclass(frozen=True)
 class MeasuredMachine:
-    """What was measured. Memory and disk in MiB, speed in float32 GFLOPS of the lent cores."""
+    """The measurements of a machine. Memory and disk in MiB, speed in float32 GFLOPS of the lent cores."""
 
     cores: int
     memory_mb: int
@@ -48,7 +48,7 @@ class MeasuredMachine:
     python: str
     packages: dict[str, str]
     gpus: SeenGpus = field(default_factory=SeenGpus)
-    """What bears on lending GPUs."""
+    """The GPUs, and all that bears on lending them."""
     landlock: int = 0
     """Version of the kernel's Landlock; 0: it has none."""
     platform: str = ""

@@ -28,7 +28,7 @@ log = get_logger(__name__)
 ASKED_A_SECOND, ASKED_AT_ONCE = 50.0, 500.0
 """Questions of one household, pings too."""
 RESERVE_COST = 10.0
-"""What asking for a token counts as: a signature is checked, and another one made."""
+"""The cost of asking for a token, in questions: a signature is checked, and another one made."""
 REQUEST_LIMIT = ReserveRequest.LIMIT + ENVELOPE_OVERHEAD
 
 

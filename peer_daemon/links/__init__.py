@@ -1,1 +1,1 @@
-"""What goes out to the client and the members: queues, pace, turns, and how the lines are doing."""
+"""The messages that go out to the client and the members: queues, pace, turns, and the state of the lines."""

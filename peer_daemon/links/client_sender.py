@@ -1,4 +1,4 @@
-"""What a lease says to its client for its worker: words at once, bulk as the line takes it, neither behind the other.
+"""The messages of a lease's worker to its client: words at once, bulk as the line takes it, neither behind the other.
 
 A client that reads slowly holds up neither the members nor what is said to them.
 """

@@ -13,7 +13,7 @@ WORDS_AHEAD_S = 2.0
 
 
 class InTurn:
-    """What this machine sends, for every lease of a daemon."""
+    """The pace and the turns of all that this machine sends, for every lease of a daemon."""
 
     def __init__(self, limit: float) -> None:
         """`limit` in bytes a second; 0: none."""

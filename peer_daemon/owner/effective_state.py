@@ -13,7 +13,7 @@ NOTHING_WANTED = "no job wants this machine now"
 
 @dataclass(frozen=True)
 class StandingOrders:
-    """What the owner said that still holds."""
+    """The owner's orders that still hold."""
 
     paused: bool = False
     until: float | None = None
@@ -23,7 +23,7 @@ class StandingOrders:
 
 @dataclass(frozen=True)
 class EffectiveState:
-    """What the daemon does, and how it says so."""
+    """The state of the daemon, and the sentence that says so."""
 
     state: State
     why: Why

@@ -40,7 +40,7 @@ HISTORY_S = 30 * 86400
 
 @dataclass(frozen=True)
 class Supervised:
-    """What the supervisor works with."""
+    """The parts of the daemon that the supervisor works with."""
 
     policy: IdlePolicy
     sensors: Sensors
@@ -67,7 +67,7 @@ class IdleSupervisor:
         self._history_works = True
         self.readings = Readings()
         self.effective_state = EffectiveState("ready", Why.FREE, "it has only just begun", Act.WAIT, takes_work=False)
-        """What it does now; real from the first look on."""
+        """The state of the daemon now; real from the first look on."""
         self.since = supervised.clock.now()
         """When the present course began, Unix seconds."""
         self.looks = 0

@@ -68,7 +68,7 @@ def _given(asked: LimitsAsked) -> dict[str, object]:
 
 
 def _by_use(given: dict[str, object]) -> dict[str, dict[str, Any]]:
-    """What goes into the sections of `[peer]`, by their names."""
+    """The limits for the sections of `[peer]`, by the sections' names."""
     found: dict[str, dict[str, Any]] = {}
     for name, (field, uses) in _OF_USES.items():
         for use in uses if name in given else ():

@@ -24,7 +24,7 @@ _SET_BACK_S = 60.0
 
 
 class OwnerOrders(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What the owner said last. Without any of it: work."""
+    """The owner's last orders. Without any of them: work."""
 
     paused: bool = False
     finishing: bool = False
@@ -80,7 +80,7 @@ class OrdersBook:
         self._ends = self._deadline(clock.now())
 
     def in_force(self, now: float) -> StandingOrders:
-        """What holds at `now`, Unix seconds."""
+        """The orders that hold at `now`, Unix seconds."""
         orders, until = self._orders, self._orders.until
         if until is not None:
             running_left = self._ends - self._clock.monotonic()

@@ -1,4 +1,4 @@
-"""What the owner sees and steers: the command line and the page talk to this one object (`control.server.Steering`)."""
+"""The owner's view and control of the peer: command line and page talk to this one object (`control.api.Steering`)."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from peer_daemon.owner.limits_file import change_limits
 
 @dataclass(frozen=True)
 class Myself:
-    """What does not change while the daemon runs."""
+    """The facts about the peer that do not change while the daemon runs."""
 
     home: Path
     name: str
@@ -127,7 +127,7 @@ class OwnerApi:
         await self._obeyed()
 
     async def history(self, since: float) -> HistoryTold:
-        """What was kept since then, Unix seconds. Raises `SettingsError`."""
+        """The history since then, Unix seconds, as far as it was kept. Raises `SettingsError`."""
         return await asyncio.to_thread(self._supervised.history.since, since)
 
     async def changed(self, after: int) -> int:

@@ -59,7 +59,7 @@ def state_sentence(status: Status) -> str:
 
 
 def paused_text(before: Status, after: Status, local: Local, *, resume: str) -> str:
-    """What a pause did, from the status before it and after it; `resume` is the command that ends it."""
+    """The text about a pause, from the status before it and after it; `resume` is the command that ends it."""
     if after.state != "paused":
         return state_sentence(after)
     left = [job.job for job in after.jobs]
@@ -71,7 +71,7 @@ def paused_text(before: Status, after: Status, local: Local, *, resume: str) -> 
 
 
 def finishing_text(status: Status, *, resume: str) -> str:
-    """What happens now that it was told to finish; `resume` is the command that takes it back."""
+    """The text about a peer that was told to finish; `resume` is the command that takes the order back."""
     return f"{state_sentence(status)}.   {'Work on' if status.state == 'finishing' else 'Resume'}: {resume}"
 
 
@@ -158,7 +158,7 @@ def _credits_text(status: Status) -> str:
 
 
 def _ledger_texts(status: Status, local: Local) -> list[str]:
-    """What the last looks at trackers' logs gave; nothing before the first."""
+    """The outcomes of the last looks at trackers' logs, in words; none before the first."""
     ledger = status.ledger
     told = [f"{one.tracker} at {when(one.at, status.now, local)}: {proof(one)}" for one in ledger.logs]
     if ledger.silent:

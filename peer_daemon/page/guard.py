@@ -24,7 +24,7 @@ HEADERS = {
 
 @dataclass(frozen=True)
 class PageCaller:
-    """What a request says of who sent it; None: it does not say."""
+    """The sender of a request, as far as the request tells; None: it does not tell."""
 
     method: str
     host: str | None

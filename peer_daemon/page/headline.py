@@ -25,7 +25,7 @@ class Headline:
 
 
 def headline(status: Status) -> Headline:
-    """What an owner must know first: a peer that nobody can find is not ready, whatever else holds."""
+    """The message that an owner must read first: a peer that nobody can find is not ready, whatever else holds."""
     if not status.findable and status.state in ("ready", "waiting"):
         fix = "axon-peer doctor" if status.network.trackers else "axon-peer run --tracker URL"
         return Headline(NOT_FINDABLE, f"nobody can send it work: {why_not_findable(status)}", "refused", fix)

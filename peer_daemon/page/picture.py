@@ -1,4 +1,4 @@
-"""What the page draws: the last 24 hours as a ribbon, and the sign of each state (SVG as text).
+"""The pictures of the page: the last 24 hours as a ribbon, and the sign of each state (SVG as text).
 
 Everything is placed in percent of the width, so that letters and hatching keep their shape at any width. A stretch is
 told by height, pattern and words, not by its colour alone.
@@ -92,7 +92,7 @@ def up_to_now(told: HistoryTold, status: Status) -> HistoryTold:
 
 
 def stretches(told: HistoryTold, since: float, now: float) -> list[Stretch]:
-    """What stands between `since` and `now`, oldest first; neighbours alike are one, with the longer one's sentence."""
+    """The stretches from `since` to `now`, oldest first; neighbours alike are one, with the longer one's sentence."""
     found: list[Stretch] = []
     longest = 0.0
     for span in told.spans:
@@ -122,7 +122,7 @@ def totals(drawn: list[Stretch], since: float, now: float) -> dict[str, float]:
 
 
 def word_of(look: str) -> str:
-    """What people call it."""
+    """The name of a look for people."""
     return LOOKS[look][0] if look in LOOKS else OFF
 
 

@@ -63,7 +63,7 @@ def yes_no(value: bool | None) -> str:
 
 
 def proof(log: LogNow) -> str:
-    """What came of a look at a tracker's log, as one sentence after the tracker's name."""
+    """The outcome of a look at a tracker's log, as one sentence after the tracker's name."""
     if log.wrong:
         return log.wrong
     if not log.proved:

@@ -36,7 +36,7 @@ class PortMapping:
     def __init__(self, find: Callable[[], Awaitable[Forwards]] | None, why_not: str = "") -> None:
         """`find` is None when the router is not to be asked, for the reason `why_not`."""
         self.state = why_not
-        """What the owner is told of the router."""
+        """The state of the router, as the owner is told it."""
         self._find = find
         self._port = 0
         self._router: Forwards | None = None

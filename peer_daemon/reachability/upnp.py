@@ -20,7 +20,7 @@ from axonp2p.errors import Refused, Unreachable
 SEARCH_S = 3
 ANSWER_S = 5
 NAMED = "axon"
-"""What the router's own page shows."""
+"""The name that the router's own page shows."""
 _CONNECTIONS = tuple(
     f"urn:schemas-upnp-org:service:{name}" for name in ("WANIPConnection:2", "WANIPConnection:1", "WANPPPConnection:1")
 )

@@ -1,4 +1,4 @@
-"""What an owner answers to the three questions: understood, and put into config.toml.
+"""The answers of an owner to the three questions: understood, and put into config.toml.
 
 Comments, order and other settings of that file stay.
 """
@@ -58,7 +58,7 @@ class Answers:
 
 
 def usual_amounts(machine: MeasuredMachine, settings: PeerSettings) -> Amounts:
-    """What the settings say; else half of the cores and of the memory. Never more disk than half of what is free."""
+    """The settings' amounts; else half of the cores and of the memory. Never more disk than half of what is free."""
     return Amounts(
         min(settings.cores, machine.cores) or max(1, machine.cores // 2),
         min(settings.memory_mb, machine.memory_mb) or machine.memory_mb // 2,

@@ -1,4 +1,4 @@
-"""What calling a tracker gave, before its address goes into config.toml, and how the owner is told (pure)."""
+"""The outcome of calling a tracker before its address goes into config.toml, and its text for the owner (pure)."""
 
 from __future__ import annotations
 

@@ -65,7 +65,7 @@ class KeptWheels:
         self._sizes: OrderedDict[str, int] = OrderedDict()
 
     def size(self, sha256: str) -> int | None:
-        """What it takes; None when it is not here."""
+        """The bytes that a wheel takes of the disk; None when it is not here."""
         return self._sizes.get(sha256)
 
     def put(self, sha256: str, size: int) -> None:

@@ -17,7 +17,7 @@ from tracker.table.announce_interval import AnnounceInterval
 from tracker.table.table_store import TableStore
 
 ANNOUNCES_A_SECOND_OF_ONE, ANNOUNCES_AT_ONCE_OF_ONE = 2.0, 120.0
-"""What one key may announce: short jobs, one after the other, change its row twice each."""
+"""The announces that one key may make: short jobs, one after the other, change its row twice each."""
 NEWCOMER_COSTS = 3.0
 """An announce of a peer that is not known yet; a household has few that are new, and a flood nothing else."""
 PINGS_A_SECOND = 20.0
@@ -71,7 +71,7 @@ class Announces:
         return AdmittedRow(row, now, self._table.keep(signed, row, now, source_of(address)))
 
     def answer(self, accepted: AdmittedRow, address: str) -> Announced:
-        """What a peer is told whose row is durable."""
+        """The answer to a peer whose row is durable."""
         again_in = self._interval.again_in
         return Announced(
             tracker=self._tracker,

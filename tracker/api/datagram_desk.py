@@ -1,4 +1,4 @@
-"""What a tracker says to a datagram, cheapest checks first (pure but for the announce itself, which is taken in).
+"""A tracker's answers to datagrams, cheapest checks first (pure but for the announce itself, which is taken in).
 
     length and magic          without them there is no answer
     the address's token       two hashes; without a good one the sender is told one, in fewer bytes than it asked with
@@ -46,7 +46,7 @@ MOST_AT_ONCE = 4096
 
 
 class DatagramOutcome(StrEnum):
-    """What became of a datagram, for the metrics."""
+    """The outcome for a datagram, as the metrics count it."""
 
     DROPPED = "dropped"
     AGAIN = "again"
@@ -86,7 +86,7 @@ class DatagramDesk:
         return DatagramTicket(ticket=ticket, key=ticket_key(self._secret, ticket))
 
     def hear(self, datagram: bytes, address: str) -> AnnounceQuestion | bytes:
-        """What is to be taken in (`take`), or what is answered at once: nothing, where that is empty."""
+        """The announce to be taken in (`take`), or the bytes to answer at once: nothing, where they are empty."""
         question = read_question(datagram)
         if question is None:
             self.said[DatagramOutcome.DROPPED] += 1

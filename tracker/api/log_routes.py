@@ -1,4 +1,4 @@
-"""What others ask about this tracker's log: GET /v1/heads, and POST with a question for everything else."""
+"""The answers to questions about this tracker's log: GET /v1/heads, and POST with a question for everything else."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a tracker counts, for Prometheus and for its operator's page; GET /metrics on its own listener, without TLS."""
+"""The counts of a tracker, for Prometheus and its operator's page; GET /metrics on its own listener, without TLS."""
 
 from __future__ import annotations
 

@@ -41,7 +41,7 @@ EVIDENCE_ASKED_LIMIT = 256
 BYTES_OF_A_REQUEST = 32 * 1024
 """A body costs one request more for each so many bytes: it is read before anything is known of it."""
 LONGEST_BODY_COSTS = 12.0
-"""What a body costs that does not say how long it is."""
+"""The cost of a body that does not say how long it is."""
 RESERVATION_COSTS = 10.0
 """A wish is checked, a token signed and stored: more than a question."""
 ROWS_OF_A_QUERY = 50_000
@@ -71,7 +71,7 @@ class Routes:
         self._announces = announces
         self._limit = RateLimit()
         self.trouble: Callable[[], str] = lambda: ""
-        """What keeps this tracker from its work: a disk that takes nothing, a damaged log; empty when nothing does."""
+        """The fault that hinders this tracker: a disk that takes nothing, a damaged log; empty when there is none."""
 
     def application(
         self, metrics: Metrics, limit: RateLimit, extra: Iterable[Callable[[web.Application], None]] = ()

@@ -26,7 +26,7 @@ _FORKED_FIX = "What it signed is in logs-seen in this tracker's home; docs/ledge
 
 
 class OtherState(msgspec.Struct, kw_only=True):
-    """What a tracker says of another one; times in seconds, None where nothing happened yet."""
+    """The report of a tracker on another one; times in seconds, None where nothing happened yet."""
 
     address: Line
     tracker: Line
@@ -70,7 +70,7 @@ class TrackerStatus(msgspec.Struct, kw_only=True):
 
 
 async def ask_status(address: PinnedAddress) -> TrackerStatus:
-    """What the tracker at `address` answers. Raises `TrackerUnreachable` or `MalformedMessage`."""
+    """Ask the tracker at `address` for its status. Raises `TrackerUnreachable` or `MalformedMessage`."""
     client = open_client(Way(address), local_address=None, timeout_s=WITHIN_S, connections=1)
     context = client_context(verified=address.fingerprint is None)
     try:
@@ -135,7 +135,7 @@ def _cells(other: OtherState) -> tuple[str, ...]:
 
 
 def _trouble_with_log(other: OtherState) -> list[str]:
-    """What does not fit a column."""
+    """The line about a tracker's log that does not fit a column, and its fix; none where the column says all."""
     short_word, _, why = other.log.partition(": ")
     return [f"tracker {other.tracker[:8]}: its log is {short_word}: {why}", _FORKED_FIX] if why else []
 

@@ -1,4 +1,4 @@
-"""What other trackers ask of this one: GET and POST /v1/trackers, POST /v1/push, POST /v1/sync; and GET /v1/status."""
+"""The requests of other trackers: GET and POST /v1/trackers, POST /v1/push, POST /v1/sync; and GET /v1/status."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class SyncRoutes:
         self._pushes = RateLimit(PUSHED_A_SECOND, PUSHED_AT_ONCE)
         self._clock = clock
         self.says_of_log: Callable[[PeerId], str] = lambda tracker: ""
-        """What there is to say of another tracker's log."""
+        """The text about another tracker's log."""
 
     def add_routes(self, app: web.Application) -> None:
         """All of them."""

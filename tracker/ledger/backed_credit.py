@@ -32,7 +32,7 @@ class BackedCredit:
         """By clients, as far as it counts."""
         self._counted: Counter[tuple[PeerId, PeerId]] = Counter()
         self._waiting: dict[PeerId, dict[PeerId, int]] = {}
-        """What each client gave and could not cover yet, by peer."""
+        """The credit that each client gave and could not cover yet, by peer."""
         self._moved: deque[PeerId] = deque()
 
     def earned(self, key: PeerId) -> int:

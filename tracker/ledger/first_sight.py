@@ -1,4 +1,4 @@
-"""What is to be said of receipts before any signature is looked at.
+"""The judgement of receipts before any signature is looked at.
 
 A made-up receipt costs its maker two signatures. Its check costs a tracker as much, and where somebody has thousands
 checked, everybody else waits. So a claim is read first: a receipt of a machine that nobody announced here, on a
@@ -34,7 +34,7 @@ class Groundless:
 
     reserved: Reserved
     reason: str
-    """What its sender is told when there is none."""
+    """The reason that its sender is told when no such reservation is stored."""
 
 
 def without_ground(

@@ -1,4 +1,4 @@
-"""What a tracker takes into its log, and what of that counts as earned here: each rule in one place.
+"""The rules for the entries of a tracker's log, and for those of them that count as earned here: each in one place.
 
 A log is never made smaller and every tracker copies it, so an entry has a price: a reservation that this tracker or a
 trusted one gave, or a machine that this tracker knows and one of the few places a day that strangers have.
@@ -38,7 +38,7 @@ RECEIPTS_AT_ONCE = 100
 FASTER_THAN_MEASURED = 4.0
 """Speed is measured in float32; narrower floats on one machine come to about so much more."""
 UNMEASURED_GFLOPS = 100.0
-"""What a machine without a row here is taken for."""
+"""The speed that a machine without a row here is taken to have."""
 
 
 @dataclass(frozen=True)
@@ -48,7 +48,7 @@ class ListedMachine:
     known: bool
     """Whether there is a row of it, be it withdrawn."""
     offer: Capability | None
-    """What it offers, while its row is valid."""
+    """Its offer, while its row is valid."""
 
 
 @dataclass(frozen=True)
@@ -76,7 +76,7 @@ NOBODY = TrackerTrust()
 
 
 class Budget:
-    """What may be checked, and added to the log, for each household, or log, that shows it."""
+    """The limits on checks, and on additions to the log, for each household, or log, that shows receipts."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
@@ -135,7 +135,7 @@ def check_stranger(trust: TrackerTrust, issuer: PeerId, receipt: Receipt, machin
 
 
 def why_unknown(issuer: PeerId, peer: PeerId) -> str:
-    """What the sender of such a receipt is told."""
+    """The reason that the sender of such a receipt is told."""
     return (
         f"its reservation is of {short(issuer)}, which is no tracker that this one knows,"
         f" and {short(peer)} has no row here"
@@ -150,6 +150,6 @@ def check_number(receipt: Receipt, token: Token) -> None:
 
 
 def most_flops(token: Token, gflops: float, slots: int) -> int:
-    """What a machine of this speed may have done within a reservation, with all of its slots."""
+    """The FLOPs that a machine of this speed may have done within a reservation, with all of its slots."""
     seconds = max(0, token.expires - token.not_before)
     return min(2**62, int(FASTER_THAN_MEASURED * gflops * 1e9 * max(1, slots) * seconds))

@@ -147,7 +147,7 @@ def _held(database: sqlite_utils.Database, column: str, whose: str, now: float) 
 
 
 def _promised(database: sqlite_utils.Database, client: PeerId, now: float) -> list[PeerPromise]:
-    """What this tracker promised to a client and may still be worked on, or was until just now."""
+    """The peers that this tracker promised to a client and that may still be worked on, or could until just now."""
     found = database.execute(
         "SELECT promised FROM tokens WHERE client = ? AND expires > ? AND promised IS NOT NULL",
         [client, now - RECEIPTS_COME_WITHIN_S],

@@ -76,7 +76,7 @@ def open_tokens(tokens: Iterable[bytes]) -> Brought:
 
 
 class KnownReservations:
-    """What is promised, while something is stored: within one transaction."""
+    """The reservations that are known while something is stored: within one transaction."""
 
     def __init__(self, database: sqlite_utils.Database, brought: Brought) -> None:
         self._database = database
@@ -114,7 +114,7 @@ class KnownReservations:
 
 
 def why_no_promise(why_no_token: str = "") -> str:
-    """What the sender is told of a receipt on a reservation that is not known; and why a token is not believed."""
+    """The reason that the sender of a receipt on an unknown reservation is told; and why a token is not believed."""
     reason = "this tracker did not give its reservation, and no token of it came along"
     return f"{reason} that can be believed: {why_no_token}" if why_no_token else reason
 

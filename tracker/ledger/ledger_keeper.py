@@ -51,7 +51,7 @@ COMPARED_AT_START = 20_000
 
 @dataclass(frozen=True)
 class _Opened:
-    """What was handed in, once its signatures were checked."""
+    """The receipts and tokens that were handed in, once their signatures were checked."""
 
     receipts: list[tuple[DoublySigned, Receipt | str]]
     """Each with what it says, or why it is not believed."""
@@ -102,7 +102,7 @@ class LedgerKeeper:
         self._database = database
         self._trust = trust
         self.budget = Budget(clock or SystemClock())
-        """What sources may have checked and stored."""
+        """The limits on the receipts that sources may have checked and stored."""
         self.exempt: Callable[[str], bool] = lambda source: False
         """Whether a source is the household of a trusted tracker, which passes on what it took itself."""
         self._vouched = vouched
@@ -143,7 +143,7 @@ class LedgerKeeper:
         return self._books.receipts
 
     def standing_of(self, key: PeerId) -> Balance:
-        """What one key owes, and what of its earnings stands here."""
+        """The balance of one key: what it owes, and the part of its earnings that stands here."""
         balance = self._books.balance(key)
         return msgspec.structs.replace(balance, earned=str(self._sums.backed.earned(key)))
 

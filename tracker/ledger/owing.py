@@ -1,4 +1,4 @@
-"""What a client may owe before this tracker reserves no more peers for it (pure).
+"""The amount that a client may owe before this tracker reserves no more peers for it (pure).
 
 The cost of a reservation is not known before its work is done: at most what its peers can compute in its time. So a
 client is refused when it could end up owing more than it may, by what it owes, what was promised to it and is not over,
@@ -38,7 +38,7 @@ class PeerPromise(msgspec.Struct, frozen=True):
 
 
 def promises_of(token: Token, offer_of: Callable[[PeerId], Capability | None]) -> list[PeerPromise]:
-    """What a token promises, by what its peers offer at that moment."""
+    """The promises of a token, by the offers of its peers at that moment."""
     return [
         PeerPromise(peer, offer.gflops, max(1, offer.slots), token.not_before, token.expires)
         for peer in token.peers

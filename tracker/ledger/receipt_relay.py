@@ -46,7 +46,7 @@ class OtherTracker:
 
 @dataclass(frozen=True)
 class _Waiting:
-    """What comes next for one tracker."""
+    """The entries that come next for one tracker."""
 
     entries: list[tuple[LoggedReceipt, bytes]]
     """Receipts, and the encoded token of each one's reservation."""

@@ -29,7 +29,7 @@ _REASON_LENGTH = 300
 
 @dataclass(frozen=True)
 class Opened:
-    """What was handed in, once its evidence convicts."""
+    """The voiding that was handed in, once its evidence convicts."""
 
     handed_in: VoidingHandedIn
     voiding: Voiding

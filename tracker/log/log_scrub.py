@@ -57,7 +57,7 @@ class LogScrub:
 
     @property
     def trouble(self) -> str:
-        """What is wrong with this tracker's own log; empty when nothing is known to be."""
+        """The damage in this tracker's own log, in words; empty when none is known."""
         if not self.damaged:
             return ""
         return f"{len(self.damaged)} of its log's entries damaged, the first is number {min(self.damaged)}"

@@ -55,7 +55,7 @@ class LogWatcher:
         self._named: set[tuple[PeerId, str]] = set()
 
     def says_of(self, tracker: PeerId) -> str:
-        """What there is to say of another tracker's log."""
+        """The text about another tracker's log."""
         if convicted := self.watched.conviction_of(tracker):
             return f"FALSE: {convicted.why}"
         looked = self._looked.get(tracker)

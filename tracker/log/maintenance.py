@@ -36,7 +36,7 @@ MOST_TOLD = 100
 
 @dataclass
 class LogChecked:
-    """What a look at a whole log found."""
+    """The outcome of a look at a whole log."""
 
     entries: int
     root: str

@@ -1,4 +1,4 @@
-"""What a check of the log found, for people and for programs."""
+"""The outcome of a check of the log, for people and for programs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a browser finds at the public port: which tracker this is, whether it is well, and its whole address."""
+"""The page for a browser at the public port: which tracker this is, whether it is well, and its whole address."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _FILES = {"/look.css": (LOOK, "text/css"), "/icon.svg": (ICON, "image/svg+xml")}
 
 @dataclass(frozen=True)
 class LandingFacts:
-    """What is shown: no more than `/v1/health` tells everybody."""
+    """The facts that are shown: no more than `/v1/health` tells everybody."""
 
     tracker: PeerId
     address: Callable[[], str]

@@ -20,7 +20,7 @@ BARS = 96
 
 @dataclass(frozen=True)
 class RequestCounts:
-    """What was asked since the start, and what became of it."""
+    """The requests since the start, and their outcomes."""
 
     by_path: Mapping[str, int] = field(default_factory=dict)
     """Requests, by address."""
@@ -34,7 +34,7 @@ class RequestCounts:
 
 @dataclass(frozen=True)
 class RelayNow:
-    """What is carried for peers that nobody can dial."""
+    """The traffic that is carried for peers that nobody can dial."""
 
     peers: int = 0
     streams: int = 0
@@ -114,7 +114,7 @@ class DayOfSamples:
 
 
 def bars(samples: Iterable[Sample], name: str, now: float) -> list[float | None]:
-    """What a sum (`announces`, ...) grew by in each quarter of an hour of the last day; None before the start."""
+    """The growth of a sum (`announces`, ...) in each quarter of an hour of the last day; None before the start."""
     assert name in {one.name for one in fields(Sample)}
     grown: list[float | None] = [None] * BARS
     before: Sample | None = None

@@ -24,7 +24,7 @@ _ANNOUNCES, _QUERIES = "/v1/announce", "/v1/query"
 
 @dataclass(frozen=True)
 class OverviewSources:
-    """What is looked at."""
+    """The parts of the tracker that the overview looks at."""
 
     index: TableIndex
     ledger: LedgerKeeper

@@ -89,7 +89,7 @@ def operators_page(overview: Overview, local: Local) -> str:
 
 
 def landing_page(tracker: str, version: str, address: str, trouble: str, alive: int) -> str:
-    """What the public may see: nothing that `/v1/health` does not say."""
+    """The page that the public may see: it has nothing that `/v1/health` does not say."""
     template = _environment().get_template("landing.html")
     return template.render(tracker=tracker, version=version, address=address, trouble=trouble, alive=alive)
 

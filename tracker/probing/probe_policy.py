@@ -52,7 +52,7 @@ class FirstProbes:
         self._at = 0.0
 
     def reached(self, row: Row) -> bool | None:
-        """What is known of these addresses; None when nothing is, or nothing yet."""
+        """Whether a call reached these addresses; None when none was made, or none has ended yet."""
         look = self._seen.get(row.peer)
         return look.reached if look is not None and look.place == _place(row) else None
 
@@ -74,7 +74,7 @@ class FirstProbes:
         return True
 
     def found(self, row: Row, reached: bool) -> None:
-        """What a call gave."""
+        """Remember the outcome of a call."""
         look = self._seen.get(row.peer)
         self._remember(row, reached, self._at + LOOK_AGAIN_S if look is None else look.again_at)
 

@@ -34,7 +34,7 @@ MOST_ACCUSERS = 64
 
 
 class Hearing(StrEnum):
-    """What comes of a report."""
+    """The outcome of a report."""
 
     PROBE = "probe"
     WAIT = "wait"
@@ -108,7 +108,7 @@ class Reports:
         self._accused.pop(peer, None)
 
     def weight(self, name: str, now: float) -> float:
-        """What a key or a source weighs now, 0 to 1."""
+        """The weight of a key or a source now, 0 to 1."""
         known = self._weights.get(name)
         if known is None:
             return FIRST_WEIGHT

@@ -1,4 +1,4 @@
-"""What a tracker signs: its row about itself, whom it vouches for, its pushes. And the name of its database."""
+"""The messages that a tracker signs: its row, its list of vouched trackers, its pushes. And its database's name."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What another tracker has and this one lacks, found step by step (pure).
+"""The rows that another tracker has and this one lacks, found step by step (pure).
 
     digests   which groups of slots, and in them which slots, are not as expected
     buckets   of large slots: in which of 256 parts they differ

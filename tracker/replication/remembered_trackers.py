@@ -21,7 +21,7 @@ _MOST_BYTES = 1024 * 1024
 
 
 class Remembered(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What is in the file."""
+    """The content of the file."""
 
     trackers: Annotated[dict[TrackerAddress, PeerId], msgspec.Meta(max_length=256)] = {}
     vouchings: Annotated[list[Signed[Vouching]], msgspec.Meta(max_length=MOST_VOUCHERS)] = []
@@ -35,7 +35,7 @@ class RememberedTrackers:
         self._written = Remembered()
 
     def read(self) -> Remembered:
-        """What was kept; nothing when there is no file or it is damaged. Blocks."""
+        """The trackers and vouchings that were kept; none when there is no file or it is damaged. Blocks."""
         try:
             with self._path.open("rb") as file:
                 text = file.read(_MOST_BYTES)

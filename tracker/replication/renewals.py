@@ -93,7 +93,7 @@ def _known(slot: int, name: int, slots: Slots, index: TableIndex) -> tuple[PeerI
 
 
 def _changes(old: dict[str, Any], new: dict[str, Any]) -> dict[int, Any]:
-    """What makes `new` of `old`, which has the same fields in the same order."""
+    """The changes that make `new` of `old`, which has the same fields in the same order."""
     changes: dict[int, Any] = {}
     for place, (field, value) in enumerate(new.items()):
         was = old[field]

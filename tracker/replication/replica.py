@@ -85,7 +85,7 @@ class Replica:
             del self._news[signed.signer]
 
     def take_news(self) -> list[News]:
-        """What is new since the last time, to be sent to all others."""
+        """The rows that are new since the last time, to be sent to all others."""
         news, self._news = list(self._news.values()), {}
         return news
 

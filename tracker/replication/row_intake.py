@@ -23,7 +23,7 @@ MOST_CHECKED_AT_ONCE = 32
 
 @dataclass(frozen=True)
 class Taken:
-    """What became of some rows."""
+    """The outcome for some rows."""
 
     new: int
     left: int

@@ -67,7 +67,7 @@ _ANSWERS: dict[type[SyncAsked], type[SyncTold]] = {
 
 @dataclass(frozen=True)
 class Introduction:
-    """What another tracker says of itself and others."""
+    """The rows of another tracker about itself and others."""
 
     signed: Signed[TrackerRow]
     row: TrackerRow

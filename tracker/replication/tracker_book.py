@@ -106,7 +106,7 @@ class TrackerBook:
         self._settle(now)
 
     def to_remember(self) -> tuple[dict[str, PeerId], list[Signed[Vouching]]]:
-        """What to begin with in the next run."""
+        """The trackers and vouchings to begin with in the next run."""
         met = {known.address: known.tracker for known in self._known.values() if known.answered and known.tracker}
         return met, self._vouchings.signed
 
@@ -260,7 +260,7 @@ class TrackerBook:
             known.introduced = 0.0
 
     def rows(self, now: float) -> list[Signed[TrackerRow]]:
-        """What others are told: those that live, each as it signed itself; without our own."""
+        """The rows that others are told: those of trackers that live, each as it signed itself; without our own."""
         told = [
             known
             for known in self._known.values()

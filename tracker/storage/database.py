@@ -32,7 +32,7 @@ SCHEMA_VERSION = 6
 MOST_TOGETHER = 256
 """Changes in one commit."""
 CACHE_KIB = 32 * 1024
-"""What SQLite may keep of the file in memory, for each of the two connections: the ends of its indexes fit in."""
+"""SQLite's memory for parts of the file, for each of the two connections: the ends of its indexes fit in."""
 MOST_WAITING = 4096
 """Changes that may wait; over that, requests are refused as busy."""
 MOST_READS_WAITING = 1024
@@ -105,7 +105,7 @@ class Database:
         self._writer.start()
 
     async def write(self, work: Work[T], size: int = 1) -> T:
-        """What `work` gives, once all that it wrote is on the disk. It runs in the writer's thread and must not wait.
+        """Run `work` in the writer's thread, where it must not wait; its result comes once all is on the disk.
 
         `size` is how many callers it serves, for those who count.
 
@@ -118,7 +118,7 @@ class Database:
         return await done
 
     async def read(self, work: Work[T]) -> T:
-        """What `work` reads from all that is committed, in a thread of its own.
+        """The result of `work`, which reads from all that is committed, in a thread of its own.
 
         Raises `Busy` when the disk fails, or too much waits to be read.
         """

@@ -24,7 +24,7 @@ _ADDED = "FROM receipts WHERE entry >= ? OR entry < 0"
 
 @dataclass(frozen=True)
 class PageLooked:
-    """What is wrong in one page."""
+    """The errors in one page of entries and of their index."""
 
     damaged: list[int]
     """Entries that are not what was hashed when they came, or are lacking."""

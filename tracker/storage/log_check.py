@@ -174,7 +174,7 @@ def _said_in(entry: object) -> Receipt | Voiding | None:
 
 
 def voided_by_entries(database: sqlite_utils.Database) -> set[Spoiled]:
-    """What the entries themselves make void, whatever the index says of them."""
+    """The receipts that the entries themselves make void, whatever the index says of them."""
     found = database.execute(
         "SELECT CAST(entry AS BLOB) FROM entries WHERE substr(CAST(entry AS BLOB), 1, ?) = ?",
         [len(VOIDED_BEGINS), VOIDED_BEGINS],
@@ -186,7 +186,7 @@ def voided_by_entries(database: sqlite_utils.Database) -> set[Spoiled]:
 def right_count(
     database: sqlite_utils.Database, number: int, entry: bytes, said: Receipt | Voiding, voided: set[Spoiled]
 ) -> int:
-    """What the index must say in `counts` of this entry."""
+    """The value that the index must have in `counts` for this entry."""
     if isinstance(said, Voiding):
         return VOIDING
     if _has_better_twin(database, number, entry, said):

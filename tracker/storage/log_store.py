@@ -21,8 +21,8 @@ from axonp2p.ledger.voiding import Spoiled, Voided, Voiding, spoiled_by, voiding
 from axonp2p.wire.codec import decode_as, encode
 
 SUPERSEDED, COUNTS, VOID, VOIDING = 0, 1, 2, -1
-"""What `receipts.counts` says of an entry: another receipt has its number; it counts; it would count, but its peer was
-convicted in its job; or it is no receipt, but the word that makes others void."""
+"""The values of `receipts.counts` for an entry: another receipt has its number; it counts; it would count, but its peer
+was convicted in its job; or it is no receipt, but the entry that makes others void."""
 
 HALVES = ("flops >> 32", "flops & 4294967295")
 """So that no sum leaves SQLite's 64 bits."""
@@ -48,7 +48,7 @@ TABLES = (
         for column in ("place", "client", "peer", "job")
     ),
     f"CREATE INDEX IF NOT EXISTS receipts_voiding ON receipts (client, job, peer) WHERE counts = {VOIDING}",
-    # What the words that make receipts void stand on.
+    # The evidence for the entries that make receipts void.
     "CREATE TABLE IF NOT EXISTS evidence (sha256 BLOB PRIMARY KEY, evidence BLOB NOT NULL)",
 )
 
@@ -233,7 +233,7 @@ class Appender:
         return len(self._entries)
 
     def counted(self, receipt: Receipt) -> LoggedReceipt | None:
-        """What counts, or would if it were not void, under this receipt's reservation, peer and number."""
+        """The receipt that counts, or would if it were not void, under this one's reservation, peer and number."""
         place = _place(receipt)
         if place in self._counted:
             return self._counted[place]

@@ -1,4 +1,4 @@
-"""What a tracker takes and what it refuses (pure): each rule for announces, reservations and receipts, in one place.
+"""The rules by which a tracker takes or refuses announces, reservations and receipts (pure): each in one place.
 
 A refusal is an `AxonError` whose message names the one reason. Nothing here stores anything.
 """
@@ -64,7 +64,7 @@ def open_announced(signed: Signed[Row], now: float) -> Row:
 
 @dataclass(frozen=True)
 class KnownRow:
-    """What is stored of a peer: the number of its row and the exact bytes that it signed."""
+    """The stored record of a peer: the number of its row and the exact bytes that it signed."""
 
     sequence: int
     payload: bytes
@@ -137,13 +137,13 @@ def _why_not_reservable(offer: Capability | None, kinds: list[str]) -> str:
 
 
 def wish_of(request: ReserveRequest) -> bytes:
-    """What makes two requests with one UUID the same: everything but when they were signed, as a hash."""
+    """The hash by which two requests with one UUID are the same: of everything but when they were signed."""
     return hashlib.sha256(encode(msgspec.structs.replace(request, time=0))).digest()
 
 
 @dataclass(frozen=True)
 class IssuedToken:
-    """What is stored of a reservation."""
+    """The stored record of a reservation."""
 
     client: PeerId
     wish: bytes
@@ -160,7 +160,7 @@ def check_same_wish(issued: IssuedToken, client: PeerId, wish: bytes, now: float
 
 @dataclass(frozen=True)
 class Holding:
-    """What one source, or one key, holds at this tracker."""
+    """The tokens and peers that one source, or one key, holds at this tracker."""
 
     reservations: int
     """Tokens that are valid now."""

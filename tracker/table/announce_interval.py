@@ -7,7 +7,7 @@ import math
 from axonp2p.table.records import LEAST_AGAIN_S, MOST_AGAIN_S
 
 ANNOUNCES_A_SECOND = 833.0
-"""What a tracker means to bear: a million peers at the longest interval."""
+"""The load that a tracker means to bear: a million peers at the longest interval."""
 BUSY = 0.5
 """The share of a core above which it asks for patience."""
 _SETTLES_S = 60.0

@@ -55,7 +55,7 @@ Mask = npt.NDArray[np.bool_]
 
 
 def pack_facts(row: Row, offer: Capability | None, *, since: float, forget_at: float) -> bytes:
-    """What the columns hold of a row; `offer` is its capability, None when it withdraws."""
+    """The values of a row's columns, packed; `offer` is its capability, None when it withdraws."""
     times = (0, 0, 0)
     measures: tuple[float, ...] = (0,) * len(_MEASURES)
     if offer is not None:

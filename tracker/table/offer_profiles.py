@@ -1,4 +1,4 @@
-"""What offers have in common (pure): kinds of work, packages, data and GPUs, of which a swarm has few different sets.
+"""The common parts of offers (pure): kinds of work, packages, data and GPUs, of which a swarm has few different sets.
 
 A need's words are compared once with each set, and rows carry the number of theirs. Of packages only the different
 versions are compared, so that a flood of invented sets costs an answer little; both are bounded. A row whose set is one
@@ -67,7 +67,7 @@ def _profile(
 
 
 def _gpu_text(gpu: Gpu) -> str:
-    """What a need may ask of one: "8192 9.0 free". Which driver it has, and its name, nobody asks a tracker."""
+    """The properties of a GPU that needs may ask for: "8192 9.0 free". Nobody asks a tracker for its driver or name."""
     return f"{gpu.memory_mb} {gpu.capability or ''} {'taken' if gpu.taken is True else 'free'}"
 
 

@@ -39,7 +39,7 @@ NEAREST_OF = 16_384
 
 @dataclass(frozen=True)
 class RowsAnswer:
-    """What was found: rows, how many fit and how many live."""
+    """The rows that were found, how many fit and how many live."""
 
     rows: list[Signed[Row]]
     fitting: int
@@ -127,7 +127,7 @@ class TableIndex:
                 yield peer, self._columns.get("sequence", place)
 
     def offer_of(self, peer: PeerId, now: float) -> Capability | None:
-        """What a living peer offers."""
+        """The offer of a living peer; None for any other."""
         place = self._known(peer)
         if place is None or self._columns.get("alive_until", place) <= now:
             return None
@@ -167,7 +167,7 @@ class TableIndex:
     def prepare(
         self, signed: Signed[Row], row: Row, offer: Capability | None, *, forget_at: float, now: float
     ) -> Entry:
-        """What `enter` takes in, to be stored before it; the peer has a place from now on, until `abandon`."""
+        """The entry for `enter`, to be stored before that call; the peer has a place from now on, until `abandon`."""
         place = self._places.get(row.peer)
         since = now
         if place is None:

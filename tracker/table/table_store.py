@@ -47,7 +47,7 @@ _IN_A_STATEMENT = 64
 
 
 class SeenRows(Protocol):
-    """What counts every row that was ever stored, for digests: `axonp2p.table.slots.Slots`."""
+    """The record of every row that was ever stored, for digests: `axonp2p.table.slots.Slots`."""
 
     def add(self, peer: PeerId, sequence: int, expires: int, payload: bytes, before: bytes | None = None) -> None:
         """One more row, as its peer signed it; `before` are the signed bytes of the row whose place it takes."""

@@ -10,7 +10,7 @@ import axonp2p
 
 
 class Task:
-    """What Axon calls, on every peer. Plain PyTorch but for the optimiser; print() goes to the job's log."""
+    """The class that Axon calls on every peer. Plain PyTorch but for the optimiser; print() goes to the job's log."""
 
     def model(self):
         """A new model. All peers start from the same weights: the random seed is set before."""
