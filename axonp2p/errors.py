@@ -33,7 +33,7 @@ class AxonError(Exception):
 
     @property
     def in_a_line(self) -> str:
-        """What happened and, in brackets, why; for a line among others."""
+        """The message and, in brackets, its cause; for a line among others."""
         return f"{self.message} ({self.cause})" if self.cause else self.message
 
 

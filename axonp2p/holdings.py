@@ -32,7 +32,7 @@ class Bounds:
     least_age_s: float
     """Seconds for which a holder keeps its place without working: what an honest one needs to begin."""
     try_again_s: float = 10.0
-    """What a refused caller is told to wait."""
+    """The seconds that a refused caller is told to wait."""
 
 
 @dataclass(slots=True)

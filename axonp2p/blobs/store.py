@@ -11,7 +11,7 @@ from pathlib import Path
 from axonp2p.blobs.manifest import Blob
 
 _FOLDER, _FILE, _PROGRAM = 0o755, 0o644, 0o755
-"""Whatever the umask: a worker of root's is another user. Outside, the folder above lets only its owner in."""
+"""Modes that no umask changes: a worker of root's is another user. Outside, the folder above lets only its owner in."""
 
 
 class PieceStore:

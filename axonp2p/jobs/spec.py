@@ -195,7 +195,7 @@ def _read(plain: dict[str, Any]) -> JobSpec:
 
 
 def section_of(kind: str) -> Section:
-    """What a kind of job says of job.toml."""
+    """A kind of job's part of job.toml."""
     section: Section = load(KINDS[kind].section)
     return section
 
@@ -217,7 +217,7 @@ def _check_plain(section: str, key: str, value: Any) -> None:
 
 
 def need_of(spec: JobSpec) -> dict[str, Any]:
-    """What each peer must offer, as the map that a query carries (`peers.capability.Need`)."""
+    """The need that each peer must meet, as the map that a query carries (`peers.capability.Need`)."""
     return _as_query(spec.kind, spec.need)
 
 

@@ -22,7 +22,7 @@ from axonp2p.wire.envelope import Signed
 FILE = "logs-seen"
 """In a program's home."""
 COMPARED_WITHIN_S = 30.0
-"""What one tracker shows; the next look goes on."""
+"""The time that one look at a tracker may take; the next look goes on."""
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""What a worker may say of large answers at present: the daemon gives credit, each answer takes of it."""
+"""The bytes of large answers that a worker may send at present: the daemon gives credit, each answer takes of it."""
 
 from __future__ import annotations
 

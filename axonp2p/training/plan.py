@@ -1,4 +1,4 @@
-"""What is to be trained, and which samples each local step reads. Pure: the same numbers on every machine.
+"""The plan of a training, and the samples that each local step reads. Pure: the same numbers on every machine.
 
 Step s of a job reads the positions [s * batch, (s + 1) * batch) of an endless stream of samples: one shuffled epoch
 after the other. Position alone decides, so a round that is redone, or a job that is resumed, reads exactly what it

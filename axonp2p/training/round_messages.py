@@ -65,7 +65,7 @@ class RoundReported:
     rank: int
     done: RoundDone
     signed: SignedFrame | None
-    """What its daemon has signed, that its worker said so; None when it has not."""
+    """The report as its daemon has signed it; None when it has not."""
 
 
 @dataclass(frozen=True)

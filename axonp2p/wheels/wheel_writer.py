@@ -13,7 +13,7 @@ from axonp2p.wheels.messages import FromUnpacker, UnpackedFile, UnpackedPart, Wh
 KEPT_FREE_BYTES = 256 * 2**20
 """A wheel never gets the last of a disk."""
 _FOLDER, _FILE, _PROGRAM = 0o755, 0o644, 0o755
-"""Whatever the umask: a worker of root's is another user."""
+"""Modes that no umask changes: a worker of root's is another user."""
 
 
 class WheelWriter:

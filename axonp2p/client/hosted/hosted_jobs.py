@@ -227,7 +227,7 @@ class ClientHostedJobs:
             await asyncio.sleep(LOOK_S)
 
     async def _fix_without_host(self, folder: JobFolder, error: AxonError, *, result: bool = False) -> str:
-        """What goes on when a host answers so, now that it is known how far the copy is."""
+        """The next step when a host answers so, now that it is known how far the copy is."""
         mark = read_mark(folder)
         if mark is None or mark.standby is None or not is_gone(error):
             return error.fix

@@ -65,7 +65,7 @@ class BeginChunk(Message, tag=True, frozen=True):
     items: Items
     """One for each call, in their order."""
     blobs: BlobNames = []
-    """What the calls are made of beside the payload: the chunk waits until all of them are there."""
+    """Blobs that the calls need beside the payload: the chunk waits until all of them are there."""
 
 
 class EndChunk(Message, tag=True, frozen=True):

@@ -157,7 +157,7 @@ def paid_ahead(books: RoundCommits, book: ReceiptBook, now: float, ahead: AheadR
 
 
 def work_of(report: RoundDone) -> Work:
-    """What a member's part of an accepted round is paid for."""
+    """The work that a member is paid for in an accepted round."""
     return Work(
         unit=report.round,
         flops=report.flops,

@@ -41,7 +41,7 @@ class Attack:
 
     name: str
     tries: str
-    """What it tries, for people: "tries to read the passwords of this machine"."""
+    """Its attempt, for people: "tries to read the passwords of this machine"."""
     how: Callable[[AttackTarget], str]
 
 
@@ -58,4 +58,4 @@ class Tried(msgspec.Struct, frozen=True):
     held: bool
     """Whether the wall held."""
     said: str
-    """What stopped the attack, or what it got hold of."""
+    """The error that stopped the attack, or the thing that it got hold of."""

@@ -1,4 +1,4 @@
-"""What a coordinator works with and what it shows: the members behind one face, and where a job stands."""
+"""The members behind one face, as a coordinator works with them, and the progress that it shows."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ Told = (
 """The progress that is decided and only has to be shown."""
 
 Sight = MemberReady | RoundBegun | ProgressHeard | RoundAccepted | OwnersWord | Told
-"""What a coordinator shows while it works."""
+"""The facts that a coordinator shows while it works."""
 
 
 @dataclass(frozen=True)

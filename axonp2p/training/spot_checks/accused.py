@@ -57,7 +57,7 @@ class Accused:
         return len(self._proven(pending, asked)) >= WITNESSES
 
     def proofs_of(self, pending: PendingConviction, asked: Collection[int]) -> list[OwnProof]:
-        """What the accused, and as many of those who accuse as it takes, have shown."""
+        """The proofs that the accused, and as many of its accusers as it takes, have shown."""
         ranks = (pending.accused, *self._proven(pending, asked)[:WITNESSES])
         return [proof for rank in ranks for proof in self._own_of(rank, pending)]
 

@@ -111,7 +111,7 @@ class Finished:
     unheard: Collection[int]
     """The members that were told to train in it, and did not report."""
     seconds: float
-    """What it took."""
+    """The seconds that it took."""
     upload: Mapping[int, float]
     """The speed of each member's line, in bytes a second."""
 

@@ -59,7 +59,7 @@ class Leg:
     """Mean over the steps."""
     flops: int
     places: tuple[MarkBytes, ...] = ()
-    """What is committed to: where it began, where it came to on the way, and where it ended."""
+    """The states committed to: where it began, those on the way, and where it ended."""
     mark_seconds: float = 0.0
     """Spent on that."""
     moved: bool = True

@@ -89,7 +89,7 @@ class MarkBytes:
 
     @property
     def mark(self) -> Mark:
-        """What is committed to."""
+        """The states committed to."""
         return Mark(
             leg=self.leg,
             step=self.step,

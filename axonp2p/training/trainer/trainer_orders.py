@@ -132,7 +132,7 @@ class LegDone:
     waited: float
     """Seconds that the trainer stood waiting before it."""
     places: tuple[MarkBytes, ...] = field(repr=False, default=())
-    """What is committed to: where it began, where it came to on the way, and where it ended."""
+    """The states committed to: where it began, those on the way, and where it ended."""
     no_marks: str = ""
     """Why nothing could be committed to, although the round asks for it."""
     mark_seconds: float = 0.0

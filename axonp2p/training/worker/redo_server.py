@@ -110,7 +110,7 @@ class RedoServer:
         self._frozen_file = self._pages_file = ""
 
     def for_job(self, bundle: Path, prepare: Prepare) -> Redoing:
-        """What takes steps of this job again."""
+        """The process that takes steps of this job again."""
 
         def redo(
             order: RedoSegment, start: memoryview, trainer: LocalTrainer, wanted: Callable[[], bool]

@@ -65,7 +65,7 @@ def serve(inside: Inside, start: Start) -> None:
 
 
 def prepare_torch(cores: int) -> None:
-    """What it finds when it is imported: how many threads it may have, and no compiler yet."""
+    """The settings that torch finds when it is imported: how many threads it may have, and no compiler yet."""
     os.environ.update(_OPENMP, OMP_NUM_THREADS=str(cores))
     load_late()
 

@@ -53,7 +53,7 @@ MOST_TURNS = 20
 
 
 class SessionLimits(Protocol):
-    """What counts the sessions that strangers open, and what they send ahead."""
+    """The count of the sessions that strangers open, and of the bytes that they send ahead."""
 
     def holds(self, session: Session, count: int) -> None:
         """So many bytes of that session wait for our application now."""

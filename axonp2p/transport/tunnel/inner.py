@@ -1,4 +1,4 @@
-"""What makes a connection whose TLS we began, a relay's stream too, look to aiohttp like one of its own (a door)."""
+"""A connection whose TLS we began, a relay's stream too, looks to aiohttp like one of its own here (a door)."""
 
 from __future__ import annotations
 

@@ -38,7 +38,7 @@ CREATE TABLE IF NOT EXISTS work (
 ) STRICT;
 """
 Came = Literal["value", "error", "cancelled"]
-"""What a result is."""
+"""The sort of a result."""
 
 
 @dataclass(frozen=True)

@@ -43,7 +43,7 @@ Tell = Callable[[str], None]
 
 
 def try_task(folder: Path, spec: TrainJob, server: RedoServer | None, tell: Tell) -> TrialFound:
-    """What peers would come to in the first rounds of the job. Raises `TaskMistake`, as their workers do.
+    """The results that peers would have in the first rounds of the job. Raises `TaskMistake`, as their workers do.
 
     Without a `server`, which must have been made before this process had a second thread, no steps are done again.
     """
