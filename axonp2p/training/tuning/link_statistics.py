@@ -42,6 +42,8 @@ class LinkStatistics:
         self._step_s: dict[int, float] = {}
         self._mark_s: dict[int, float] = {}
         self._choice: ExchangeChoice | None = None
+        self._chosen_by: frozenset[tuple[str, int]] = frozenset()
+        """The measurements behind it: of which sort, and of which member."""
         self._values = 0
         self._missed: dict[int, int] = {}
 
@@ -90,9 +92,15 @@ class LinkStatistics:
             marks_bytes=self._marks_bytes,
             mark_s=self._mark_s,
         )
-        choice = choose(self._plan.options, facts, cut=cut, before=self._choice)
+        known = frozenset(
+            [("step", rank) for rank in members if rank in self._step_s]
+            + [("line", rank) for rank in members if self._up(rank)]
+        )
+        # Where a measurement takes the place of an assumption, there is no choice to keep for the sake of calm.
+        before = self._choice if known <= self._chosen_by else None
+        choice = choose(self._plan.options, facts, cut=cut, before=before)
         changed = self._choice is None or not choice.same_terms(self._choice)
-        self._choice = choice
+        self._choice, self._chosen_by = choice, known
         return choice, changed
 
     def upload(self, rank: int) -> float:

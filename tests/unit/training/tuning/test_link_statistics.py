@@ -43,6 +43,20 @@ def test_a_measurement_that_differs_little_changes_nothing() -> None:
     assert again == first
 
 
+def test_a_choice_by_assumptions_is_not_kept_once_there_is_a_measurement() -> None:
+    plan = TrainPlan("job", "task.py", 4, 10, 30, batch=8, seed=1, rtt_s=0.08)
+    assumed, told = LinkStatistics(plan, {}), LinkStatistics(plan, {rank: Line(20 * MBIT) for rank in range(4)})
+    reports = {rank: round_done(0, 0, SECOND, members=4, seconds=10 * 0.29) for rank in range(4)}
+    for known in (assumed, told):
+        choose(known)
+        known.round(reports)
+    by_assumption, by_measurement = choose(assumed)[0], choose(told)[0]
+    assert by_assumption.settings.exchange_every > by_measurement.settings.exchange_every
+    for rank in range(4):
+        assumed.line(rank, 20 * MBIT, 0)
+    assert choose(assumed)[0].same_terms(by_measurement), "though it is less than a quarter better"
+
+
 def test_what_comes_in_as_fast_as_it_is_sent_says_nothing_of_the_line() -> None:
     known = measured()
     usual, _ = choose(known)
