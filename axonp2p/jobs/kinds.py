@@ -40,8 +40,9 @@ class JobKind:
     """Which folders of files its programs left at peers, and the most bytes of each, from the same
     (`kinds.train.left_files.folders`): these may change until nothing works on the job. Empty: there are none."""
     pack: str = ""
-    """Writes the results in a job's folder into one file that travels from a host (`kinds.map.results.packed_results.pack`),
-    once nothing works on the job; `unpack` makes results of it. Empty: the results travel as they are."""
+    """Writes the results in a job's folder into one file that travels from a host
+    (`kinds.map.results.packed_results.pack`), once nothing works on the job; `unpack` makes results of it. Empty: the
+    results travel as they are."""
     unpack: str = ""
     """Makes the first of `result_files` of such a file that a host gave, after it is checked
     (`kinds.map.results.packed_results.unpack`)."""

@@ -20,7 +20,6 @@ from axonp2p.client.run.settlement import JobSettlement
 from axonp2p.errors import AxonError, PeerMisbehaved
 from axonp2p.jobs.lifecycle import JobState
 from axonp2p.jobs.messages import HandBack, WorkerPaused, WorkerResumed
-from axonp2p.kinds.map.results.arriving_results import ArrivedResults, ArrivingWords, MapWord
 from axonp2p.kinds.map.call_pay import PAY_EVERY_S, CallPay, place_of
 from axonp2p.kinds.map.calls.calls_store import BLOBS, CallsStore
 from axonp2p.kinds.map.calls.live_calls import LiveCalls
@@ -35,6 +34,7 @@ from axonp2p.kinds.map.peer_silence import PeerSilence
 from axonp2p.kinds.map.queue import ChunkQueue
 from axonp2p.kinds.map.queue_actions import Distrust, QueueAction, QueuePlan, SetAside, StartChunk, StopChunk
 from axonp2p.kinds.map.reduce_tree import ReduceTree
+from axonp2p.kinds.map.results.arriving_results import ArrivedResults, ArrivingWords, MapWord
 from axonp2p.kinds.map.results.result_keeping import ResultKeeping
 from axonp2p.kinds.map.results.results_store import ItemResult, ResultsStore
 from axonp2p.kinds.map.section import MapJob, preparation_of

@@ -16,7 +16,6 @@ from axonp2p.client.leasing.lease import Lease
 from axonp2p.client.run.processor_time import flops_of
 from axonp2p.client.storage.job_journal import JobJournal
 from axonp2p.errors import JobFailed, TaskError
-from axonp2p.kinds.map.results.arriving_results import ArrivedResults
 from axonp2p.kinds.map.call_forms import pack_error
 from axonp2p.kinds.map.call_pay import place_of
 from axonp2p.kinds.map.chunks.live_chunks import LiveChunk
@@ -24,6 +23,7 @@ from axonp2p.kinds.map.events import CallFailed, ChunkDone, OpinionAwaited, Peer
 from axonp2p.kinds.map.opinions.second_opinions import SecondOpinions, digest_of
 from axonp2p.kinds.map.queue_actions import Distrust, KeepCrash, KeepOpinions, KeepResults, KeepUndecided
 from axonp2p.kinds.map.reduce_tree import ReduceTree
+from axonp2p.kinds.map.results.arriving_results import ArrivedResults
 from axonp2p.kinds.map.results.result_keeping import ResultKeeping
 from axonp2p.kinds.map.results.results_store import ItemOpinion, ItemResult, ResultsStore, WorkDone
 from axonp2p.plain_text import plural

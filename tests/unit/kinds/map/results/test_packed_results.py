@@ -12,8 +12,8 @@ from axonp2p.errors import JobFailed, MalformedMessage
 from axonp2p.hosting.folder_files import packed_name
 from axonp2p.hosting.hosted_folder import packed_in
 from axonp2p.kinds.map.fetched import fetched
-from axonp2p.kinds.map.results.packed_results import AT_ONCE, ResultsHead, ResultsRow, pack, unpack
 from axonp2p.kinds.map.record import MapRecord
+from axonp2p.kinds.map.results.packed_results import AT_ONCE, ResultsHead, ResultsRow, pack, unpack
 from axonp2p.kinds.map.results.results_store import ItemResult, ResultsStore
 from axonp2p.kinds.map.section import MapJob, MapSection
 from axonp2p.values.packing import pack_value
