@@ -10,13 +10,8 @@ from axonp2p.training.messages import RedoSegment, StartRound
 from axonp2p.training.trainer.marks import MarkBytes
 from axonp2p.verification.claims import SegmentRedone
 from axonp2p.verification.judgement import Claim, Opinion, repeats
+from axonp2p.verification.rates import TRIALS
 
-TRIALS = 4
-"""Rounds in which it is tried. The first steps of a job may repeat where later ones do not, and the other way.
-
-Fewer miss tasks that count: with two of them 5 of 30 kinds of hidden state went otherwise than they should
-(`scripts/bench/checks --hidden --swarm`). The trainer waits for each, whose process reads the data of its shards anew.
-"""
 NOT_DONE = (
     "its own steps cannot be done again: in a process of its own, from the weights alone, the task fails, "
     "as the log of the job at that peer tells"

@@ -6,18 +6,22 @@ Measurements jitter, so a new one counts only when it differs from the last by a
 from __future__ import annotations
 
 import statistics
+from collections import Counter, deque
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 from axonp2p.jobs.aggregation import may_lie
 from axonp2p.training.plan import TrainPlan
-from axonp2p.training.tuning.costs import ASSUMED_DOWNLOAD, ASSUMED_UPLOAD, ExchangeFacts, ModelSize
+from axonp2p.training.tuning.costs import ASSUMED_DOWNLOAD, ASSUMED_UPLOAD, ExchangeFacts, ModelSize, waiting_s
 from axonp2p.training.tuning.exchange_tuner import ExchangeChoice, choose
 from axonp2p.verification.claims import RoundDone
+from axonp2p.verification.rates import TRIALS
 
 NOTEWORTHY = 1.25
 AS_SENT = 0.7
 """A member that receives at least so much of what the others can send each is not held up by its own line."""
+CARRIED_ROUNDS = 4
+"""An upload that a member had in one of its last so many rounds is one that its line can have."""
 PATIENT_ROUNDS = 3
 """A member whose values came too late for all exchanges of so many rounds in a row has to go."""
 
@@ -38,14 +42,16 @@ class LinkStatistics:
         self._marks_bytes = plan.memory_mb * 2**20 if checked else 0
         self._declared = dict(lines)
         self._upload: dict[int, float] = {}
+        self._carried: dict[int, deque[float]] = {}
         self._download: dict[int, float] = {}
         self._step_s: dict[int, float] = {}
         self._mark_s: dict[int, float] = {}
         self._choice: ExchangeChoice | None = None
         self._chosen_by: frozenset[tuple[str, int]] = frozenset()
         """The measurements behind it: of which sort, and of which member."""
-        self._values = 0
+        self._facts: ExchangeFacts | None = None
         self._missed: dict[int, int] = {}
+        self._reported: Counter[int] = Counter()
 
     def line(self, rank: int, upload: float, download: float) -> None:
         """Take in the measurement of the member's own daemon."""
@@ -60,6 +66,7 @@ class LinkStatistics:
             stepping = max(0.0, done.train_seconds - done.mark_seconds)
             _note(self._step_s, rank, stepping * self._plan.batch / max(1, done.samples))
             _note(self._mark_s, rank, done.mark_seconds / max(1, len(done.marks)))
+            self._note_carried(rank, done)
             missed = self._missed_all(rank, reports)
             self._missed[rank] = self._missed.get(rank, 0) + 1 if missed else 0
             if self._missed[rank] >= PATIENT_ROUNDS:
@@ -76,8 +83,7 @@ class LinkStatistics:
         round: int = 0,
     ) -> tuple[ExchangeChoice, bool]:
         """How the members exchange in this round; and whether that differs from what was chosen before."""
-        self._values = model[1]
-        facts = ExchangeFacts(
+        self._facts = facts = ExchangeFacts(
             values=model[1],
             parameters=model[0],
             exact=model[2],
@@ -108,7 +114,22 @@ class LinkStatistics:
         return self._up(rank) or ASSUMED_UPLOAD
 
     def _up(self, rank: int) -> float:
-        return self._upload.get(rank, 0.0) or self._declared.get(rank, Line()).upload
+        told = self._upload.get(rank, 0.0) or self._declared.get(rank, Line()).upload
+        carried = max(self._carried.get(rank, ()), default=0.0)
+        return carried if carried > (told or ASSUMED_UPLOAD) else told
+
+    def _note_carried(self, rank: int, done: RoundDone) -> None:
+        """The least that its line carries: short exchanges are over before TCP and the daemon know how fast it is.
+
+        Where a member works during an exchange, on its next leg or its first trials, nobody knows how long that took.
+        """
+        self._reported[rank] += 1
+        worked = not self._choice or self._choice.settings.overlap or self._reported[rank] <= TRIALS
+        if worked or not self._facts or not done.exchange_seconds:
+            return
+        idle = done.exchanges * waiting_s(self._facts)
+        wire_s = max(done.exchange_seconds - idle, done.exchange_seconds / 2)
+        self._carried.setdefault(rank, deque(maxlen=CARRIED_ROUNDS)).append(done.sent_bytes / wire_s)
 
     def _down(self, rank: int, members: Collection[int]) -> float:
         """Bytes come in as fast as they are sent: only slower ones tell of the line itself."""
@@ -121,14 +142,15 @@ class LinkStatistics:
 
     def _missed_all(self, rank: int, reports: Mapping[int, RoundDone]) -> bool:
         """Whether every other owner had to do without the member's values, and nearly all of them, by its own word."""
-        assert self._choice is not None
+        assert self._choice
+        assert self._facts
         owners = [owner for owner in reports if owner != rank and self._choice.shares.get(owner)]
         # The word of as many as may lie is not enough: they would have others dropped.
         few = may_lie(self._choice.settings.rule, len(self._choice.shares))
         if len(owners) <= few or any(rank not in reports[owner].left_out for owner in owners):
             return False
         share = self._choice.shares.get(rank, 0) / sum(self._choice.shares.values())
-        return reports[rank].kept_back >= 0.9 * (1 - share) * self._values * reports[rank].exchanges
+        return reports[rank].kept_back >= 0.9 * (1 - share) * self._facts.values * reports[rank].exchanges
 
 
 def _note(known: dict[int, float], rank: int, value: float) -> None:

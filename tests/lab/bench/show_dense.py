@@ -19,8 +19,8 @@ from typing import Any
 
 import psutil
 
-from axonp2p.training.trainer.own_trials import TRIALS
 from axonp2p.training.tuning.costs import dense_bytes
+from axonp2p.verification.rates import TRIALS
 from tests.lab.bench.baselines import environment
 from tests.lab.bench.contest import told
 from tests.lab.bench.floor import measure

@@ -24,12 +24,12 @@ from axonp2p.training.trainer.file_layout import why_not_loaded
 from axonp2p.training.trainer.local_trainer import LegVerdict, LocalTrainer
 from axonp2p.training.trainer.marks import MarkBytes
 from axonp2p.training.trainer.outer_optimizer import State
-from axonp2p.training.trainer.own_trials import TRIALS, OwnTrials
+from axonp2p.training.trainer.own_trials import OwnTrials
 from axonp2p.training.trainer.samples.shards import Shards
 from axonp2p.training.trainer.task import Task
 from axonp2p.training.trainer.task_file import TaskCode
 from axonp2p.training.worker.redo_server import RedoServer
-from axonp2p.verification.rates import cut_for
+from axonp2p.verification.rates import TRIALS, cut_for
 
 STEPS, MARK_EVERY = 4, 2
 """Of each round, and of each of its segments."""

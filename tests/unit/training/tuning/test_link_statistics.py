@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import msgspec
 import pytest
 
@@ -10,6 +12,7 @@ from axonp2p.training.plan import TrainPlan
 from axonp2p.training.tuning.exchange_tuner import ExchangeChoice
 from axonp2p.training.tuning.link_statistics import Line, LinkStatistics
 from axonp2p.verification.claims import Mark
+from axonp2p.verification.rates import TRIALS
 from tests.unit.training.conversation import SECOND, round_done
 
 MBIT = 125_000.0
@@ -55,6 +58,35 @@ def test_a_choice_by_assumptions_is_not_kept_once_there_is_a_measurement() -> No
     for rank in range(4):
         assumed.line(rank, 20 * MBIT, 0)
     assert choose(assumed)[0].same_terms(by_measurement), "though it is less than a quarter better"
+
+
+def test_a_line_carries_at_least_what_it_carried_in_an_exchange() -> None:
+    known = LinkStatistics(PLAN, {})
+    assert "assumed" in choose(known)[0].why
+    done = msgspec.structs.replace(
+        round_done(0, 0, SECOND, members=4), sent_bytes=1_000_000, exchanges=1, exchange_seconds=0.59
+    )
+    for _ in range(TRIALS):
+        known.round(dict.fromkeys(range(4), done))
+        assert "assumed" in choose(known)[0].why, "members tried their own steps meanwhile"
+    known.round(dict.fromkeys(range(4), done))
+    assert "20 Mbit/s" in choose(known)[0].why, "two round trips and the handling of values are not the line's"
+    for rank in range(4):
+        known.line(rank, 5 * MBIT, 0)  # it was measured while TCP had only begun
+    assert "20 Mbit/s" in choose(known)[0].why
+    for _ in range(4):
+        known.round(dict.fromkeys(range(4), msgspec.structs.replace(done, exchange_seconds=3.0)))
+    assert "5 Mbit/s" in choose(known)[0].why, "it is slower now"
+
+
+def test_an_exchange_during_steps_says_nothing_of_the_line() -> None:
+    plan = replace(PLAN, options=ExchangeOptions(compression="2-bit", exchange_every=2))
+    known = LinkStatistics(plan, {rank: Line(20 * MBIT) for rank in range(4)})
+    assert choose(known)[0].settings.overlap
+    done = msgspec.structs.replace(round_done(0, 0, SECOND, members=4), sent_bytes=10**9, exchange_seconds=0.1)
+    for _ in range(TRIALS + 1):
+        known.round(dict.fromkeys(range(4), done))
+    assert "20 Mbit/s" in choose(known)[0].why
 
 
 def test_what_comes_in_as_fast_as_it_is_sent_says_nothing_of_the_line() -> None:
