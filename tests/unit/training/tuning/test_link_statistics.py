@@ -82,8 +82,11 @@ def test_a_line_carries_at_least_what_it_carried_in_an_exchange() -> None:
 def test_an_exchange_during_steps_says_nothing_of_the_line() -> None:
     plan = replace(PLAN, options=ExchangeOptions(compression="2-bit", exchange_every=2))
     known = LinkStatistics(plan, {rank: Line(20 * MBIT) for rank in range(4)})
+    slow = round_done(0, 0, SECOND, members=4, seconds=6.0)
+    choose(known)
+    known.round(dict.fromkeys(range(4), slow))
     assert choose(known)[0].settings.overlap
-    done = msgspec.structs.replace(round_done(0, 0, SECOND, members=4), sent_bytes=10**9, exchange_seconds=0.1)
+    done = msgspec.structs.replace(slow, sent_bytes=10**9, exchange_seconds=0.1)
     for _ in range(TRIALS + 1):
         known.round(dict.fromkeys(range(4), done))
     assert "20 Mbit/s" in choose(known)[0].why
