@@ -58,6 +58,12 @@ class ExchangeFacts:
         """How many values an exchange sends, in whatever coding."""
         return self.parameters + self.exact
 
+    @property
+    def known(self) -> frozenset[tuple[str, int]]:
+        """The members' steps and uploads that are no assumptions: of which sort, and whose."""
+        steps = {("step", rank) for rank in self.members if rank in self.step_s}
+        return frozenset(steps | {("upload", rank) for rank in self.members if self.upload.get(rank)})
+
     def up(self, rank: int) -> float:
         """Bytes a second that the member can send, for want of better an assumption."""
         return self.upload.get(rank, 0.0) or ASSUMED_UPLOAD

@@ -47,9 +47,8 @@ class LinkStatistics:
         self._step_s: dict[int, float] = {}
         self._mark_s: dict[int, float] = {}
         self._choice: ExchangeChoice | None = None
-        self._chosen_by: frozenset[tuple[str, int]] = frozenset()
-        """The measurements behind it: of which sort, and of which member."""
         self._facts: ExchangeFacts | None = None
+        """Those that it was chosen by."""
         self._missed: dict[int, int] = {}
         self._reported: Counter[int] = Counter()
 
@@ -83,30 +82,26 @@ class LinkStatistics:
         round: int = 0,
     ) -> tuple[ExchangeChoice, bool]:
         """How the members exchange in this round; and whether that differs from what was chosen before."""
-        self._facts = facts = ExchangeFacts(
+        facts = ExchangeFacts(
             values=model[1],
             parameters=model[0],
             exact=model[2],
             members=tuple(sorted(members)),
             steps=self._plan.steps,
-            step_s=self._step_s,
+            step_s=dict(self._step_s),
             upload={rank: self._up(rank) for rank in members},
             download={rank: self._down(rank, members) for rank in members},
             rtt_s=self._plan.rtt_s,
             listeners=listeners,
             rounds=round,
             marks_bytes=self._marks_bytes,
-            mark_s=self._mark_s,
-        )
-        known = frozenset(
-            [("step", rank) for rank in members if rank in self._step_s]
-            + [("line", rank) for rank in members if self._up(rank)]
+            mark_s=dict(self._mark_s),
         )
         # Where a measurement takes the place of an assumption, there is no choice to keep for the sake of calm.
-        before = self._choice if known <= self._chosen_by else None
+        before = self._choice if self._facts and facts.known <= self._facts.known else None
         choice = choose(self._plan.options, facts, cut=cut, before=before)
         changed = self._choice is None or not choice.same_terms(self._choice)
-        self._choice, self._chosen_by = choice, known
+        self._choice, self._facts = choice, facts
         return choice, changed
 
     def upload(self, rank: int) -> float:
