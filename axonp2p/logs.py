@@ -88,11 +88,24 @@ def configure_logs(
     root.handlers[:] = handlers
     root.setLevel(level.upper())
     logging.getLogger("aiohttp.access").setLevel("WARNING")
+    logging.getLogger("asyncio").addFilter(_is_no_second_end)
     if level != "debug":
         # It tells, with a traceback each, of strangers who do not speak HTTP. Our own errors never get that far.
         logging.getLogger("aiohttp.server").setLevel("CRITICAL")
         # The ids of DHT nodes as long numbers mean nothing to people; our own lines say what matters.
         logging.getLogger("kademlia").setLevel("WARNING")
+
+
+def _is_no_second_end(record: logging.LogRecord) -> bool:
+    """False for asyncio's traceback of a connection that ends a second time, which a stranger can cause at will.
+
+    A caller that closes while our writing to it is paused makes the rest go out, TLS write more within the same call,
+    and that fail: asyncio (3.11 to 3.14) ends the connection at once and once more in the loop's next step, when
+    nothing is left of it. Only the traceback comes of it: all is closed by then.
+    """
+    error = record.exc_info[1] if record.exc_info else None
+    ended_twice = isinstance(error, AttributeError) and error.obj is None
+    return not (ended_twice and "._call_connection_lost(" in record.getMessage())
 
 
 class _Sentences:
