@@ -52,7 +52,9 @@ def test_text_learns_what_source_code_looks_like(swarm: axonp2p.Swarm, tmp_path:
     weights = job.fetch()
     losses = [event.metrics["loss"] for event in rounds]
     assert len(losses) == 3
-    assert losses[-1] < losses[0] < 5.6  # ln 256 = 5.55: what knowing nothing costs
+    # Knowing nothing costs ln 256 = 5.55. After the first five small batches the loss moves by a tenth either way, as
+    # members are late or not.
+    assert max(losses) < 4
     assert 900_000 < sum(tensor.numel() for tensor in weights.values()) < 1_200_000
 
 
