@@ -6,21 +6,17 @@ forgotten would be given to another one. Everything here blocks.
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
-import os
-import sqlite3
 import threading
 from array import array
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 import msgspec
 
-from axonp2p.disk_errors import fix_of
-from axonp2p.errors import SettingsError
 from axonp2p.files import replacing
 from axonp2p.kinds.map.call_forms import NewCall, PackedPart, size_of
+from axonp2p.kinds.map.job_database import JobDatabase
 
 FILE, BLOBS = "calls.sqlite", "call-blobs"
 _SCHEMA = """
@@ -40,14 +36,14 @@ class CallsStore:
         self._adding = threading.Lock()
         self._lock = threading.Lock()
         """Of the database. Blobs are written without it: the disk takes long, and peers wait for calls to be read."""
-        self._database: sqlite3.Connection | None = None
-        with self._told():
+        self._database = JobDatabase(self.path, _SCHEMA)
+        with self._database.telling():
             self.blobs.mkdir(exist_ok=True)
-            self._open()
+            self._database.connection()
 
     def add(self, first: int, calls: Sequence[NewCall]) -> None:
         """Calls of the items from `first` on; on the disk when this returns."""
-        with self._told(), self._adding:
+        with self._database.telling(), self._adding:
             for name, data in {name: data for call in calls for name, data in call.blobs.items()}.items():
                 if not (place := self.blobs / name).exists():
                     with replacing(place, lasting=True) as file:
@@ -58,34 +54,34 @@ class CallsStore:
                 packed = msgspec.msgpack.encode(call.function)
                 functions[name := hashlib.sha256(packed).hexdigest()] = packed
                 rows.append((item, name, msgspec.msgpack.encode(call.arguments)))
-            with self._lock, self._open():
-                self._open().executemany("INSERT OR IGNORE INTO functions VALUES (?, ?)", functions.items())
-                self._open().executemany("INSERT INTO calls VALUES (?, ?, ?)", rows)
+            with self._lock, self._database.opened() as database, database:
+                database.executemany("INSERT OR IGNORE INTO functions VALUES (?, ?)", functions.items())
+                database.executemany("INSERT INTO calls VALUES (?, ?, ?)", rows)
 
     def count(self) -> int:
         """How many calls there are."""
-        with self._told(), self._lock:
-            found: int = self._open().execute("SELECT count(*) FROM calls").fetchone()[0]
+        with self._lock, self._database.opened() as database:
+            found: int = database.execute("SELECT count(*) FROM calls").fetchone()[0]
             return found
 
     def read(self, items: Sequence[int]) -> list[tuple[str, PackedPart]]:
         """The name of the function and the arguments of each."""
         marks = ",".join("?" * len(items))
-        with self._told(), self._lock:
-            found = self._open().execute(f"SELECT item, function, part FROM calls WHERE item IN ({marks})", items)  # noqa: S608
+        with self._lock, self._database.opened() as database:
+            found = database.execute(f"SELECT item, function, part FROM calls WHERE item IN ({marks})", items)  # noqa: S608
             calls = {item: (function, _PART.decode(part)) for item, function, part in found}
             return [calls[item] for item in items]
 
     def function(self, name: str) -> PackedPart:
         """A function by its name."""
-        with self._told(), self._lock:
-            row = self._open().execute("SELECT part FROM functions WHERE name = ?", (name,)).fetchone()
+        with self._lock, self._database.opened() as database:
+            row = database.execute("SELECT part FROM functions WHERE name = ?", (name,)).fetchone()
             return _PART.decode(row[0])
 
     def sizes(self) -> array[int]:
         """Of all calls, what each takes of a chunk's message, at most."""
-        with self._told(), self._lock:
-            found = self._open().execute(
+        with self._lock, self._database.opened() as database:
+            found = database.execute(
                 "SELECT calls.part, functions.part FROM calls JOIN functions ON function = name ORDER BY item"
             )
             return array("I", (sum(size_of(_PART.decode(part)) for part in row) for row in found))
@@ -96,27 +92,5 @@ class CallsStore:
 
     def close(self) -> None:
         """Harmless when it is closed; it is opened again when it is used."""
-        with self._lock, contextlib.suppress(sqlite3.Error):
-            if self._database is not None:
-                self._database.execute("PRAGMA wal_checkpoint(TRUNCATE)")
-                self._database.close()
-                self._database = None
-
-    def _open(self) -> sqlite3.Connection:
-        if self._database is None:
-            self._database = sqlite3.connect(self.path, check_same_thread=False, timeout=30)
-            self._database.execute("PRAGMA journal_mode=WAL")
-            self._database.execute("PRAGMA synchronous=FULL")
-            with self._database:
-                self._database.executescript(_SCHEMA)
-        return self._database
-
-    @contextlib.contextmanager
-    def _told(self) -> Iterator[None]:
-        try:
-            yield
-        except sqlite3.Error as error:
-            raise SettingsError(f"cannot use {self.path}: {error}", fix=fix_of(error, self.path)) from error
-        except OSError as error:
-            where = Path(os.fsdecode(error.filename)) if error.filename else self.path
-            raise SettingsError(f"cannot write to {where}: {error.strerror}", fix=fix_of(error, where)) from error
+        with self._lock:
+            self._database.close()

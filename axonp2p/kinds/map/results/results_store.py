@@ -1,6 +1,6 @@
 """results.sqlite: one result for each item, and what peers are owed for them, in one transaction.
 
-WAL with synchronous=FULL: what `keep` has returned from survives a power cut. The item's number is the primary key, so
+A result that `keep` has returned from survives a power cut (`JobDatabase`). The item's number is the primary key, so
 nothing can give an item a second result. Work adds up by peer and reservation and is never taken off: what is paid is
 in job.json, in the same change that numbers the receipts, so no crash pays twice or forgets. Results that wait until
 other peers have given theirs are in a table of their own, and count nothing. Everything here blocks; one thread at a
@@ -9,16 +9,14 @@ time.
 
 from __future__ import annotations
 
-import contextlib
 import sqlite3
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import astuple, dataclass
 from pathlib import Path
 from typing import Literal
 
-from axonp2p.disk_errors import fix_of
-from axonp2p.errors import SettingsError
 from axonp2p.files import put_aside
+from axonp2p.kinds.map.job_database import JobDatabase
 from axonp2p.kinds.map.reduce_tree import ReduceTree
 
 SCHEMA = """
@@ -95,100 +93,94 @@ class ResultsStore:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self._database: sqlite3.Connection | None = None
+        self._database = JobDatabase(path, SCHEMA)
 
     def open(self) -> Path | None:
         """Make the tables; where the file is now that was there before, if it was damaged."""
         aside = None
         try:
-            self._connect()
+            self._database.connection().execute("SELECT count(*) FROM results").fetchone()
         except sqlite3.DatabaseError as error:
             if isinstance(error, sqlite3.OperationalError):
-                raise self._wrong(error) from error
+                raise self._database.unusable(error) from error
             self.close()
-            with self._told():
+            with self._database.telling():
                 aside = put_aside(self.path)
                 for rest in ("-wal", "-shm"):
                     self.path.with_name(self.path.name + rest).unlink(missing_ok=True)
-                self._connect()
+                self._database.connection()
         return aside
 
     def keep(
         self, results: Sequence[ItemResult], work: Sequence[WorkDone], opinions: Sequence[ItemOpinion] = ()
     ) -> None:
         """All of it, or nothing. An item that has its result keeps it, and needs no opinions."""
-        with self._told():
-            database = self._open()
-            with database:
-                database.executemany(
-                    "INSERT OR IGNORE INTO opinions VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-                    [astuple(one) for one in opinions],
-                )
-                database.executemany("INSERT OR IGNORE INTO results VALUES (?, ?, ?, ?, ?)", map(astuple, results))
-                database.executemany(
-                    "DELETE FROM opinions WHERE item = ?", [(one.item,) for one in results if one.agreed != 1]
-                )
-                database.executemany(
-                    "INSERT INTO work VALUES (?, ?, ?, ?) ON CONFLICT (place) DO UPDATE SET item = excluded.item,"
-                    " flops = flops + excluded.flops, milliseconds = milliseconds + excluded.milliseconds",
-                    [(one.place, one.item, one.flops, one.milliseconds) for one in work],
-                )
+        with self._database.opened() as database, database:
+            database.executemany(
+                "INSERT OR IGNORE INTO opinions VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+                [astuple(one) for one in opinions],
+            )
+            database.executemany("INSERT OR IGNORE INTO results VALUES (?, ?, ?, ?, ?)", map(astuple, results))
+            database.executemany(
+                "DELETE FROM opinions WHERE item = ?", [(one.item,) for one in results if one.agreed != 1]
+            )
+            database.executemany(
+                "INSERT INTO work VALUES (?, ?, ?, ?) ON CONFLICT (place) DO UPDATE SET item = excluded.item,"
+                " flops = flops + excluded.flops, milliseconds = milliseconds + excluded.milliseconds",
+                [(one.place, one.item, one.flops, one.milliseconds) for one in work],
+            )
 
     def finished(self) -> list[int]:
         """Items that have their result."""
-        with self._told():
-            return [item for (item,) in self._open().execute("SELECT item FROM results")]
+        with self._database.opened() as database:
+            return [item for (item,) in database.execute("SELECT item FROM results")]
 
     def failed(self) -> list[int]:
         """Those whose result is an error."""
-        with self._told():
-            found = self._open().execute("SELECT item FROM results WHERE outcome = 'error' ORDER BY item")
+        with self._database.opened() as database:
+            found = database.execute("SELECT item FROM results WHERE outcome = 'error' ORDER BY item")
             return [item for (item,) in found]
 
     def read(self, first: int = 0) -> Iterator[ItemResult]:
         """All from an item on, in their order."""
-        with self._told():
-            for row in self._open().execute("SELECT * FROM results WHERE item >= ? ORDER BY item", (first,)):
+        with self._database.opened() as database:
+            for row in database.execute("SELECT * FROM results WHERE item >= ? ORDER BY item", (first,)):
                 yield ItemResult(*row)
 
     def values(self, items: range) -> list[bytes]:
         """The values of items that follow each other and have their result."""
-        with self._told():
-            found = self._open().execute(
+        with self._database.opened() as database:
+            found = database.execute(
                 "SELECT value FROM results WHERE item >= ? AND item < ? ORDER BY item", (items.start, items.stop)
             )
             return [value for (value,) in found]
 
     def keep_tree(self, tree: ReduceTree) -> None:
         """Results are merged: these are the calls."""
-        with self._told():
-            database = self._open()
-            with database:
-                database.execute("DELETE FROM tree")
-                database.execute("INSERT INTO tree VALUES (?, ?)", (tree.items, tree.fold))
+        with self._database.opened() as database, database:
+            database.execute("DELETE FROM tree")
+            database.execute("INSERT INTO tree VALUES (?, ?)", (tree.items, tree.fold))
 
     def tree(self) -> ReduceTree | None:
         """The calls of a job whose results are merged."""
-        with self._told():
-            row = self._open().execute("SELECT items, fold FROM tree").fetchone()
+        with self._database.opened() as database:
+            row = database.execute("SELECT items, fold FROM tree").fetchone()
             return ReduceTree(*row) if row else None
 
     def forget(self, items: Iterable[int]) -> list[Came]:
         """Results and opinions of these are none any more; what the results were."""
         rows = [(item,) for item in items]
-        with self._told():
-            database = self._open()
-            with database:
-                query = "SELECT outcome FROM results WHERE item = ?"
-                found = [one for row in rows for (one,) in database.execute(query, row)]
-                database.executemany("DELETE FROM results WHERE item = ?", rows)
-                database.executemany("DELETE FROM opinions WHERE item = ?", rows)
+        with self._database.opened() as database, database:
+            query = "SELECT outcome FROM results WHERE item = ?"
+            found = [one for row in rows for (one,) in database.execute(query, row)]
+            database.executemany("DELETE FROM results WHERE item = ?", rows)
+            database.executemany("DELETE FROM opinions WHERE item = ?", rows)
             return found
 
     def opinions(self) -> list[ItemOpinion]:
         """All of items without a result, in the order in which they came; without their values."""
-        with self._told():
-            found = self._open().execute(
+        with self._database.opened() as database:
+            found = database.execute(
                 "SELECT item, peer, name, place, chunk, kind, needed, outcome, x'', digest, flops, milliseconds"
                 " FROM opinions ORDER BY rowid"
             )
@@ -196,67 +188,33 @@ class ResultsStore:
 
     def opinion(self, item: int, peer: str) -> tuple[Came, bytes]:
         """The result that that peer found."""
-        with self._told():
-            found = self._open().execute(
-                "SELECT outcome, value FROM opinions WHERE item = ? AND peer = ?", (item, peer)
-            )
+        with self._database.opened() as database:
+            found = database.execute("SELECT outcome, value FROM opinions WHERE item = ? AND peer = ?", (item, peer))
             outcome, value = found.fetchone()
             return outcome, value
 
     def outvoted(self) -> list[str]:
         """Keys of peers that are not believed."""
-        with self._told():
-            return [peer for (peer,) in self._open().execute("SELECT peer FROM outvoted")]
+        with self._database.opened() as database:
+            return [peer for (peer,) in database.execute("SELECT peer FROM outvoted")]
 
     def distrust(self, peer: str, name: str, *, again: bool) -> list[tuple[int, Came]]:
         """Forget that peer's opinions. The results that it alone gave; with `again`, these are results no more."""
-        with self._told():
-            database = self._open()
-            with database:
-                database.execute("INSERT OR IGNORE INTO outvoted VALUES (?)", (peer,))
-                database.execute("DELETE FROM opinions WHERE peer = ?", (peer,))
-                alone = "FROM results WHERE peer = ? AND agreed = 1"
-                found = list(database.execute(f"SELECT item, outcome {alone} ORDER BY item", (name,)))
-                if again:
-                    database.execute(f"DELETE {alone}", (name,))
+        with self._database.opened() as database, database:
+            database.execute("INSERT OR IGNORE INTO outvoted VALUES (?)", (peer,))
+            database.execute("DELETE FROM opinions WHERE peer = ?", (peer,))
+            alone = "FROM results WHERE peer = ? AND agreed = 1"
+            found = list(database.execute(f"SELECT item, outcome {alone} ORDER BY item", (name,)))
+            if again:
+                database.execute(f"DELETE {alone}", (name,))
             return found
 
     def work(self) -> list[WorkDone]:
         """All that was accepted, from the job's beginning on."""
-        with self._told():
-            found = self._open().execute("SELECT place, item, flops, milliseconds FROM work")
+        with self._database.opened() as database:
+            found = database.execute("SELECT place, item, flops, milliseconds FROM work")
             return [WorkDone(*row) for row in found]
 
     def close(self) -> None:
         """Harmless when it is not open. All is in the one file afterwards."""
-        if self._database is not None:
-            with contextlib.suppress(sqlite3.Error):
-                self._database.execute("PRAGMA wal_checkpoint(TRUNCATE)")
-            self._database.close()
-            self._database = None
-
-    def _connect(self) -> None:
-        self._database = database = sqlite3.connect(self.path, check_same_thread=False, timeout=30)
-        database.execute("PRAGMA journal_mode=WAL")
-        database.execute("PRAGMA synchronous=FULL")
-        with database:
-            database.executescript(SCHEMA)
-        database.execute("SELECT count(*) FROM results").fetchone()
-
-    def _open(self) -> sqlite3.Connection:
-        if self._database is None:
-            self._connect()
-        assert self._database is not None
-        return self._database
-
-    @contextlib.contextmanager
-    def _told(self) -> Iterator[None]:
-        try:
-            yield
-        except sqlite3.Error as error:
-            raise self._wrong(error) from error
-        except OSError as error:
-            raise SettingsError(f"cannot write to {self.path}: {error}", fix=fix_of(error, self.path)) from error
-
-    def _wrong(self, error: sqlite3.Error) -> SettingsError:
-        return SettingsError(f"cannot use {self.path}: {error}", fix=fix_of(error, self.path))
+        self._database.close()
