@@ -13,7 +13,7 @@ from axonp2p.identity.peer_id import PeerId
 from axonp2p.logs import get_logger
 from axonp2p.sandbox.child import why_no_sandbox
 from axonp2p.settings import PeerSettings
-from axonp2p.transport.address import split_host_port
+from axonp2p.transport.address import join_host_port, split_host_port
 from peer_daemon.control.server import ControlDoor
 from peer_daemon.control.status import LedgerNow, NetworkNow
 from peer_daemon.earnings.receipts_book import ReceiptsBook
@@ -107,14 +107,12 @@ class OwnerSide:
         await self._door.start()
         if self._page is not None:
             try:
-                port = await self._page.start()
+                self._owner_api.page = await self._page.start()
             except PortTaken:
                 # Another peer of this machine has it, most likely.
-                self._page = StatusPage(
-                    self._owner_api, f"{split_host_port(self._settings.page)[0]}:0", self._token_file
-                )
-                port = await self._page.start()
-            self._owner_api.page = f"http://{split_host_port(self._settings.page)[0]}:{port}/"
+                host, _ = split_host_port(self._settings.page)
+                self._page = StatusPage(self._owner_api, join_host_port(host, 0), self._token_file)
+                self._owner_api.page = await self._page.start()
             log.info("status page", at=self._owner_api.page, to_change_things="axon-peer page")
 
     def tasks(self) -> dict[str, Callable[[], Awaitable[None]]]:

@@ -7,19 +7,13 @@ may look; one that wants to change something shows the token that lies in the ow
 from __future__ import annotations
 
 import hmac
+from collections.abc import Collection
 from dataclasses import dataclass
 
-from axonp2p.transport.http import own_page
-from axonp2p.transport.http.own_page import own_names as own_names
 from axonp2p.transport.http.own_page import why_not_ours
 
 TOKEN_HEADER = "X-Axon-Token"  # noqa: S105 -- the header's name
 LOOKS = frozenset({"GET", "HEAD"})
-HEADERS = {
-    "Content-Security-Policy": own_page.POLICY,
-    **own_page.HEADERS,
-}
-"""On every answer. Static files replace the last one: nothing private stands in them."""
 
 
 @dataclass(frozen=True)
@@ -33,17 +27,7 @@ class PageCaller:
     token: str | None = None
 
 
-def loopback(listen: str) -> tuple[str, int]:
-    """Host and port of the setting `page`. Raises `SettingsError` for an address that others could reach."""
-    return own_page.loopback(
-        listen,
-        "status page",
-        cause="whoever reads the page sees what this computer does",
-        fix='page = "127.0.0.1:7072" in config.toml; from afar: ssh -L 7072:127.0.0.1:7072 THIS-COMPUTER',
-    )
-
-
-def why_refused(caller: PageCaller, names: frozenset[str], token: str) -> str:
+def why_refused(caller: PageCaller, names: Collection[str], token: str) -> str:
     """One sentence that says why this request is refused; empty: it is not."""
     if why := why_not_ours(names, host=caller.host, origin=caller.origin, fetch_site=caller.fetch_site):
         return why

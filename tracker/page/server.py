@@ -8,12 +8,10 @@ from pathlib import Path
 from typing import Protocol
 
 from aiohttp import web
-from aiohttp.typedefs import Handler, Middleware
 
 from axonp2p.errors import AxonError
-from axonp2p.transport.address import join_host_port
-from axonp2p.transport.http.own_page import HEADERS, LOOK, POLICY, loopback, own_names, why_not_ours
-from axonp2p.transport.http.plain_server import PlainServer
+from axonp2p.transport.http.loopback_server import LoopbackServer
+from axonp2p.transport.http.own_page import LOOK
 from tracker.page.overview import Overview
 
 STATIC = Path(__file__).parent / "static"
@@ -47,25 +45,19 @@ class OperatorPage:
         self._made = ""
         self._made_at = float("-inf")
         self._making = asyncio.Lock()
-        self._host, self._port = loopback(
+        self._server = LoopbackServer(
             listen,
-            "operator's page",
+            called="operator's page",
             cause="whoever reads the page sees what peers and other trackers do here",
             fix=f"{OPTION} 127.0.0.1:7073; from afar: ssh -L 7073:127.0.0.1:7073 THIS-COMPUTER",
+            free_port=f"{OPTION} 127.0.0.1:0",
         )
-        self._names: set[str] = set()
-        app = web.Application(middlewares=[_guarded(self._names)])
-        app.router.add_get("/", self._page)
-        for name in FILES:
-            app.router.add_get(f"/static/{name}", _file)
-        headers = {"Content-Security-Policy": POLICY, **HEADERS}
-        self._server = PlainServer(app, called="operator's page", fix=f"{OPTION} 127.0.0.1:0", headers=headers)
+        self._server.add("/", self._page)
+        self._server.add_files(FILES)
 
     async def start(self) -> str:
         """Listen; gives the address. Raises `PortTaken` or `SettingsError`."""
-        port = await self._server.start(self._host, self._port)
-        self._names.update(own_names(self._host, port))
-        return f"http://{join_host_port(self._host, port)}/"
+        return await self._server.start()
 
     async def stop(self) -> None:
         """Close every connection."""
@@ -88,20 +80,3 @@ def _render(overview: Overview) -> str:
     from tracker.page.render import operators_page
 
     return operators_page(overview, lambda at: datetime.fromtimestamp(at).astimezone())
-
-
-async def _file(request: web.Request) -> web.StreamResponse:
-    file, kind = FILES[request.path.removeprefix("/static/")]
-    return web.FileResponse(file, headers={"Content-Type": f"{kind}; charset=utf-8", "Cache-Control": "no-cache"})
-
-
-def _guarded(names: set[str]) -> Middleware:
-    @web.middleware
-    async def guarded(request: web.Request, handler: Handler) -> web.StreamResponse:
-        heads = request.headers
-        host, origin, site = heads.get("Host"), heads.get("Origin"), heads.get("Sec-Fetch-Site")
-        if why := why_not_ours(names, host=host, origin=origin, fetch_site=site):
-            return web.Response(text=f"{why}\n", status=403)
-        return await handler(request)
-
-    return guarded

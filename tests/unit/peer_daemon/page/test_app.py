@@ -26,8 +26,7 @@ async def steering() -> PaperSteering:
 async def session(steering: PaperSteering, tmp_path: Path) -> AsyncIterator[aiohttp.ClientSession]:
     """A caller who knows where the page is."""
     served = StatusPage(steering, "127.0.0.1:0", tmp_path / TOKEN_FILE)
-    port = await served.start()
-    async with aiohttp.ClientSession(f"http://127.0.0.1:{port}") as caller:
+    async with aiohttp.ClientSession(await served.start()) as caller:
         yield caller
     await served.stop()
 
@@ -103,7 +102,7 @@ async def test_the_token_stands_in_nothing_that_is_served(session: aiohttp.Clien
 
 async def test_two_pages_cannot_have_one_port(tmp_path: Path) -> None:
     first = StatusPage(PaperSteering(TRAINING), "127.0.0.1:0", tmp_path / TOKEN_FILE)
-    port = await first.start()
+    port = urlsplit(await first.start()).port
     with pytest.raises(PortTaken):
         await StatusPage(PaperSteering(TRAINING), f"127.0.0.1:{port}", tmp_path / "other.token").start()
     assert not (tmp_path / "other.token").exists()

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from axonp2p.errors import SettingsError
-from peer_daemon.page.guard import PageCaller, loopback, own_names, why_refused
+from axonp2p.transport.http.own_page import own_names
+from peer_daemon.page.guard import PageCaller, why_refused
 
 TOKEN = "5e" * 32
 OURS = own_names("127.0.0.1", 7072)
@@ -56,15 +56,3 @@ def test_without_the_token_nothing_changes(token: str | None) -> None:
 def test_whatever_is_no_look_needs_the_token(method: str) -> None:
     assert refused(method)
     assert refused(method, token=TOKEN) == ""
-
-
-@pytest.mark.parametrize("listen", ["127.0.0.1:7072", "127.0.0.9:1", "[::1]:7072", "localhost:0"])
-def test_loopback_is_where_it_may_listen(listen: str) -> None:
-    loopback(listen)
-
-
-@pytest.mark.parametrize("listen", ["0.0.0.0:7072", "192.168.1.4:7072", "[::]:7072", "otter.local:7072", "7072", ""])
-def test_nowhere_else(listen: str) -> None:
-    with pytest.raises(SettingsError) as raised:
-        loopback(listen)
-    assert raised.value.fix

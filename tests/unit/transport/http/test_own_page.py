@@ -38,6 +38,12 @@ def test_it_listens_on_loopback_alone(listen: str) -> None:
         loopback(listen, "job's page", cause="because", fix="do this")
 
 
+@pytest.mark.parametrize("listen", ["7072", ""])
+def test_an_address_without_a_host_is_none(listen: str) -> None:
+    with pytest.raises(SettingsError, match="is not HOST:PORT"):
+        loopback(listen, "job's page", cause="because", fix="do this")
+
+
 def test_where_it_may_listen() -> None:
     assert loopback("127.0.0.1:0", "page", cause="", fix="") == ("127.0.0.1", 0)
     assert loopback("localhost:80", "page", cause="", fix="") == ("localhost", 80)
