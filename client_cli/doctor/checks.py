@@ -11,12 +11,11 @@ from axonp2p.errors import (
     SandboxMissing,
     SettingsError,
     SwarmSplit,
-    TrackerUnreachable,
 )
 from axonp2p.findings import Check, failed, ok, warn
 from axonp2p.plain_text import mebibytes_text, plural
 from axonp2p.sandbox.walls.diagnosis import FIXED_BY
-from axonp2p.transport.clock_check import clock_checks
+from axonp2p.table.tracker_checks import tracker_checks
 from client_cli.doctor.facts import ClientFacts, ClientMachineFacts, ClientTrackerFacts, DhtFacts, LogFacts
 
 LITTLE_DISK_MB = 2048
@@ -25,8 +24,6 @@ _SHOWN_NAMES = 4
 _OF_TORCH = ("torch", "safetensors")
 """Libraries that a client which only submits can do without."""
 
-_START_IT = "there: axon-tracker run    or, when it is gone for good, take it out of config.toml"
-_SAME_VERSION = "install the same version of Axon there and here"
 _LET_UDP = (
     "let UDP out, and the answers in: sudo ufw allow out proto udp    (or the router's firewall);"
     " without it nothing is found once every tracker is dead"
@@ -38,7 +35,7 @@ def checks_of(facts: ClientFacts) -> list[Check]:
     answering = [tracker for tracker in facts.trackers if not tracker.trouble]
     found = [*_machine(facts.machine), *_trackers(facts)]
     if answering:
-        found += [*clock_checks([(one.name, one.clock_off_s) for one in answering]), _swarm(answering)]
+        found.append(_swarm(answering))
     found += _ledger(facts.logs)
     return [*found, *_dht(facts.dht, answering)]
 
@@ -73,24 +70,7 @@ def _trackers(facts: ClientFacts) -> Iterable[Check]:
         yield warn("trackers", f"{facts.settings_trouble}; the DHT alone is asked", facts.settings_fix)
     elif facts.settings_trouble:
         yield failed("trackers", SettingsError(facts.settings_trouble, fix=facts.settings_fix))
-    answering = [tracker for tracker in facts.trackers if not tracker.trouble]
-    if answering:
-        told = ", ".join(f"{tracker.name} ({tracker.rtt_s * 1000:.0f} ms)" for tracker in answering)
-        yield ok("trackers", f"{len(answering)} of {len(facts.trackers)} answer: {told}")
-    for tracker in answering:
-        if tracker.hindered:
-            text = f"{tracker.name} answers, and says: {tracker.hindered}"
-            yield warn("trackers", text, "its operator: make room there, or axon-tracker check")
-    for tracker in facts.trackers:
-        if not tracker.trouble:
-            continue
-        if answering and not tracker.configured:
-            text = f"{tracker.name}, which another tracker named, does not answer: {tracker.trouble}"
-            yield warn("trackers", text, "nothing, if it was shut down: it is forgotten after a week")
-        else:
-            what = "answers, but not as a tracker should" if tracker.speaks else "does not answer"
-            fix = tracker.fix or (_SAME_VERSION if tracker.speaks else _START_IT)
-            yield failed("trackers", TrackerUnreachable(f"{tracker.name} {what}", cause=tracker.trouble, fix=fix))
+    yield from tracker_checks(facts.trackers)
 
 
 def _swarm(trackers: Sequence[ClientTrackerFacts]) -> Check:

@@ -5,26 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from axonp2p.identity.peer_id import PeerId
+from axonp2p.table.tracker_checks import TrackerFacts
 
 
 @dataclass(frozen=True)
-class ClientTrackerFacts:
-    """The answer of one tracker, or the reason why it did not answer."""
+class ClientTrackerFacts(TrackerFacts):
+    """With what it showed of the swarm."""
 
-    name: str
-    """HOST:PORT"""
-    configured: bool
-    """The owner named it; a tracker or a row did otherwise."""
-    trouble: str = ""
-    fix: str = ""
-    speaks: bool = False
-    """Whether somebody answered there, although not as a tracker should."""
-    rtt_s: float = 0.0
-    clock_off_s: float = 0.0
-    """Its clock minus ours."""
     version: str = ""
-    hindered: str = ""
-    """The fault that keeps it from its work, by its own account: it answers all the same."""
     alive: int = 0
     """Peers that it knows, by its word."""
     peers: frozenset[PeerId] = frozenset()

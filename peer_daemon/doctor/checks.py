@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from axonp2p.errors import KeyFileUnsafe, PortTaken, SandboxMissing, SettingsError, TrackerUnreachable
+from axonp2p.errors import KeyFileUnsafe, PortTaken, SandboxMissing, SettingsError
 from axonp2p.findings import Check, FindingState, failed, ok, warn
 from axonp2p.jobs.kinds import KINDS
 from axonp2p.plain_text import plural
 from axonp2p.sandbox.attacks.attack import Tried
 from axonp2p.sandbox.limits import Priority
 from axonp2p.sandbox.walls.diagnosis import FIXED_BY
-from axonp2p.transport.clock_check import clock_checks
-from peer_daemon.doctor.facts import ContainFacts, MachineFacts, PeerFacts, PortFacts, TrackerFacts
+from axonp2p.table.tracker_checks import TrackerFacts, tracker_checks
+from peer_daemon.doctor.facts import ContainFacts, MachineFacts, PeerFacts, PortFacts
 from peer_daemon.gpus.gpu_lending import checks_of_gpus
 from peer_daemon.lending.offer import allowed_kinds, why_not_held
 from peer_daemon.page.words import mebibytes
@@ -171,17 +171,4 @@ def _trackers(trackers: Sequence[TrackerFacts]) -> Iterable[Check]:
     if not trackers:
         yield ok("trackers", "none is known: the local network and the DHT are asked instead")
         return
-    answering = [tracker for tracker in trackers if not tracker.trouble]
-    if answering:
-        told = ", ".join(f"{tracker.name} ({tracker.rtt_s * 1000:.0f} ms)" for tracker in answering)
-        yield ok("trackers", f"{len(answering)} of {len(trackers)} answer: {told}")
-        yield from clock_checks([(tracker.name, tracker.clock_off_s) for tracker in answering])
-    for tracker in trackers:
-        if tracker.trouble and answering and not tracker.configured:
-            text = f"{tracker.name}, which another tracker named, does not answer: {tracker.trouble}"
-            yield warn("trackers", text, "nothing, if it was shut down: it is forgotten after a week")
-        elif tracker.trouble:
-            gone = "there: axon-tracker run    or, when it is gone for good, take it out of config.toml"
-            fix = tracker.fix or gone
-            error = TrackerUnreachable(f"{tracker.name} does not answer", cause=tracker.trouble, fix=fix)
-            yield failed("trackers", error)
+    yield from tracker_checks(trackers)

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from axonp2p.sandbox.attacks.attack import Tried
 from axonp2p.sandbox.limits import Priority
+from axonp2p.table.tracker_checks import TrackerFacts
 from peer_daemon.gpus.seen_gpus import SeenGpus
 
 
@@ -57,22 +58,6 @@ class PortFacts:
     """Why nothing could be bound; empty where something could."""
     udp: str = ""
     page_port: str = ""
-
-
-@dataclass(frozen=True)
-class TrackerFacts:
-    """The answer of one tracker, or the reason why it did not answer."""
-
-    name: str
-    """HOST:PORT"""
-    configured: bool
-    """It stands in the settings; the peer learnt of it otherwise."""
-    trouble: str = ""
-    fix: str = ""
-    """The fix, where the call itself tells one."""
-    rtt_s: float = 0.0
-    clock_off_s: float = 0.0
-    """Its clock minus ours."""
 
 
 @dataclass(frozen=True)

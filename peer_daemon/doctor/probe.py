@@ -13,7 +13,7 @@ from pathlib import Path
 
 import axonp2p
 from axonp2p.clock import Clock
-from axonp2p.errors import AxonError, KeyFileUnsafe, NoDaemon, SandboxMissing, SettingsError
+from axonp2p.errors import AxonError, KeyFileUnsafe, NoDaemon, SandboxMissing, SettingsError, Unreachable
 from axonp2p.identity.key_file import load_or_create_key
 from axonp2p.missing_modules import installed_versions
 from axonp2p.sandbox.attacks.run import try_the_wall
@@ -26,18 +26,12 @@ from axonp2p.sandbox.watch.priority import lower
 from axonp2p.sandbox.watch.worker_group import what_holds
 from axonp2p.settings import PeerSettings, read_settings
 from axonp2p.table.health import ask_health
+from axonp2p.table.tracker_checks import TrackerFacts
 from axonp2p.table.tracker_client import line_to
 from axonp2p.table.tracker_file import read_health
 from axonp2p.transport.address import PinnedAddress, parse_listen
 from peer_daemon.control.caller import ask_status
-from peer_daemon.doctor.facts import (
-    ContainFacts,
-    MachineFacts,
-    PeerFacts,
-    PortFacts,
-    TrackerFacts,
-    Trouble,
-)
+from peer_daemon.doctor.facts import ContainFacts, MachineFacts, PeerFacts, PortFacts, Trouble
 from peer_daemon.gpus.gpu_lending import why_no_power_limit
 from peer_daemon.idle.idle_settings import IdleSettings
 from peer_daemon.idle.read_idle_settings import idle_settings_of
@@ -192,5 +186,7 @@ async def _ask(address: str, configured: bool, clock: Clock) -> TrackerFacts:
         except TimeoutError:
             return dataclasses.replace(facts, trouble=f"no answer within {TRACKER_WITHIN_S:.0f} s")
         except AxonError as error:
-            return dataclasses.replace(facts, trouble=error.cause or error.message, fix=error.fix)
-    return dataclasses.replace(facts, rtt_s=health.rtt_s, clock_off_s=health.clock_off_s)
+            speaks = not isinstance(error, Unreachable)
+            return dataclasses.replace(facts, trouble=error.cause or error.message, fix=error.fix, speaks=speaks)
+    hindered = " ".join(health.trouble.split())
+    return dataclasses.replace(facts, rtt_s=health.rtt_s, clock_off_s=health.clock_off_s, hindered=hindered)

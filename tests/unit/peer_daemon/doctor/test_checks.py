@@ -10,15 +10,9 @@ import pytest
 from axonp2p.findings import Check, FindingState, broken, report_text
 from axonp2p.jobs.kinds import KINDS
 from axonp2p.sandbox.attacks.attack import Tried
+from axonp2p.table.tracker_checks import TrackerFacts
 from peer_daemon.doctor.checks import checks_of
-from peer_daemon.doctor.facts import (
-    ContainFacts,
-    MachineFacts,
-    PeerFacts,
-    PortFacts,
-    TrackerFacts,
-    Trouble,
-)
+from peer_daemon.doctor.facts import ContainFacts, MachineFacts, PeerFacts, PortFacts, Trouble
 
 HELD = Tried("home-folder", "tries to look into the home folder", held=True, said="No such file or directory")
 BROKEN = Tried("shadow", "tries to read the passwords", held=False, said="read 40 bytes of /etc/shadow")
