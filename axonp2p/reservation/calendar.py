@@ -60,10 +60,6 @@ class Calendar:
         """How many slots nobody holds at `now`."""
         return max(0, self.slots - self._promised_at(now))
 
-    def holds(self) -> list[Hold]:
-        """Every promise that was neither released nor expired."""
-        return list(self._holds.values())
-
     def _most_promised(self, start: float, end: float) -> int:
         # The count only grows where a hold starts, so it is largest at `start` or at one of the starts after it.
         moments = [start, *(held.start for held in self._holds.values() if start < held.start < end)]

@@ -405,29 +405,24 @@ class Leave:
     reason: str
 
 
-Action = (
-    SetMembers
-    | Tell
-    | GoesOn
-    | SendStartState
+Told = (
+    GoesOn
     | MemberDropped
     | MemberLeftBehind
     | MemberJoined
     | Chosen
-    | JobWaits
-    | EnoughAwake
     | RoundBegunAnew
     | EndsEarly
-    | RoundAccepted
+    | JobWaits
+    | EnoughAwake
+    | RoundBooked
     | CheckEnded
     | ChecksImpossible
     | MemberUnchecked
     | AwaitingChecks
     | ChecksCutShort
     | HelpedSince
-    | KeepState
-    | RoundBooked
-    | Trained
-    | Leave
-    | GiveUp
 )
+"""The progress that is decided and only has to be shown."""
+
+Action = Told | SetMembers | Tell | SendStartState | RoundAccepted | KeepState | Trained | Leave | GiveUp

@@ -59,10 +59,6 @@ class PeerStretches:
             self.rows = joined
             self._grain *= 2
 
-    def all(self) -> list[CallStretch]:
-        """In the order in which they began."""
-        return sorted((one for row in self.rows for one in row), key=lambda one: one.began)
-
     def _free_row(self, chunk: CallStretch) -> list[CallStretch]:
         allowed = max(_JITTER_S, 0.25 * (chunk.ended - chunk.began))
         for row in self.rows:

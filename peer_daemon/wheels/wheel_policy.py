@@ -69,12 +69,8 @@ class KeptWheels:
         return self._sizes.get(sha256)
 
     def put(self, sha256: str, size: int) -> None:
-        """It is here now, used last of all."""
+        """It is here and used now, last of all."""
         self._sizes[sha256] = size
-        self._sizes.move_to_end(sha256)
-
-    def used(self, sha256: str) -> None:
-        """A job uses it."""
         self._sizes.move_to_end(sha256)
 
     def going(self, stay: Collection[str] = ()) -> list[str]:

@@ -5,22 +5,18 @@ from __future__ import annotations
 import asyncio
 import json
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
-import aiohttp
 import msgspec
 
-from axonp2p.errors import MalformedMessage, NotFound, TrackerUnreachable
+from axonp2p.errors import MalformedMessage, NotFound
+from axonp2p.plain_text import columns
+from axonp2p.table.tracker_client import line_to
 from axonp2p.transport.address import PinnedAddress
-from axonp2p.transport.foreign_errors import NETWORK_ERRORS, translated
-from axonp2p.transport.http.http_client import open_client
-from axonp2p.transport.tls import client_context
-from axonp2p.transport.ways import Way
 from axonp2p.wire.json_form import decode_json
 from axonp2p.wire.quantities import Count, Line, Number, UnixMoment
 
 STATUS_PATH = "/v1/status"
-WITHIN_S = 5.0
 MOST_BYTES = 64 * 1024
 _FORKED_FIX = "What it signed is in logs-seen in this tracker's home; docs/ledger.md says how to show it to others."
 
@@ -70,21 +66,13 @@ class TrackerStatus(msgspec.Struct, kw_only=True):
 
 
 async def ask_status(address: PinnedAddress) -> TrackerStatus:
-    """Ask the tracker at `address` for its status. Raises `TrackerUnreachable` or `MalformedMessage`."""
-    client = open_client(Way(address), local_address=None, timeout_s=WITHIN_S, connections=1)
-    context = client_context(verified=address.fingerprint is None)
-    try:
-        async with client, client.get(address.url + STATUS_PATH, ssl=context, allow_redirects=False) as answer:
-            body = await answer.content.read(MOST_BYTES)
-            while len(body) < MOST_BYTES and (more := await answer.content.read(MOST_BYTES - len(body))):
-                body += more
-            status = answer.status
-    except (*NETWORK_ERRORS, aiohttp.ClientError) as error:
-        raise translated(error, f"tracker {address.host_port}", TrackerUnreachable) from error
+    """Ask the tracker at `address` for its status. Raises `MalformedMessage`, and what the line raises."""
+    async with line_to(address) as line:
+        body = await line.fetch(STATUS_PATH, MOST_BYTES)
     try:
         return decode_json(body, TrackerStatus)
     except msgspec.DecodeError as error:
-        raise MalformedMessage(f"tracker {address.host_port} does not tell its status (HTTP {status})") from error
+        raise MalformedMessage(f"{line.called} does not tell its status") from error
 
 
 def print_status(home: Path, *, as_json: bool) -> None:
@@ -115,7 +103,7 @@ def status_lines(status: TrackerStatus) -> list[str]:
         alone = "No other tracker is known: if this one is lost, so is the table until peers announce themselves."
         return [*lines, alone, "To share the table: axon-tracker run --tracker ADDRESS"]
     names = ("tracker", "at", "state", "lag", "equal", "fetched", "pushed", "sent", "received", "log")
-    lines += _columns([names, *(_cells(other) for other in status.trackers)])
+    lines += columns(names, [_cells(other) for other in status.trackers]).split("\n")
     return lines + [line for other in status.trackers for line in _trouble_with_log(other)]
 
 
@@ -150,8 +138,3 @@ def _state(other: OtherState) -> str:
 
 def _ago(seconds: float | None) -> str:
     return "never" if seconds is None else f"{seconds:.0f} s ago"
-
-
-def _columns(rows: list[Any]) -> list[str]:
-    widths = [max(len(row[place]) for row in rows) for place in range(len(rows[0]))]
-    return ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]

@@ -159,11 +159,6 @@ class CopyScheduler:
         return not self._failed and all(copy.state is CopyState.STOPPED for copy in self._live.values())
 
     @property
-    def results(self) -> int:
-        """How many indices have one."""
-        return len(self._done)
-
-    @property
     def running(self) -> dict[int, int]:
         """The index that runs, by rank."""
         return {copy.rank: copy.index for copy in self._live.values() if copy.state is CopyState.RUNNING}

@@ -61,10 +61,6 @@ class FileRequests:
         asked = self._asked.pop(rank, now)
         self._due[rank] = now + max(EVERY_S, TIMES * (now - asked))
 
-    def gone(self, rank: int) -> None:
-        """Nothing more comes of it."""
-        self._asked.pop(rank, None)
-
     @property
     def open(self) -> set[int]:
         """Those that have not answered."""

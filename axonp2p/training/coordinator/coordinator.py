@@ -19,7 +19,7 @@ from axonp2p.jobs.messages import OwnersMessage
 from axonp2p.jobs.output_messages import OutputFile, OutputMessage, OutputPart, OutputsSent
 from axonp2p.supervision import cancel_and_wait
 from axonp2p.tensors.checkpoint_file import Model
-from axonp2p.training.coordinator.crew import Crew, RoundBegun, Sight, Told, TrainingResult
+from axonp2p.training.coordinator.crew import Crew, RoundBegun, Sight, TrainingResult
 from axonp2p.training.coordinator.frozen_lending import FrozenLending
 from axonp2p.training.coordinator.inbox import MOST_PROGRESS, Inbox
 from axonp2p.training.coordinator.member_events import MemberWord, member_event, owner_event
@@ -48,6 +48,7 @@ from axonp2p.training.round_messages import (
     StopChecking,
     Tell,
     Tick,
+    Told,
     Trained,
 )
 from axonp2p.training.rounds.machine import Rounds

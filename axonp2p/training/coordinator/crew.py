@@ -6,28 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from axonp2p.training.round_messages import (
-    AwaitingChecks,
-    CheckEnded,
-    ChecksCutShort,
-    ChecksImpossible,
-    Chosen,
-    EndsEarly,
-    EnoughAwake,
-    GoesOn,
-    HelpedSince,
-    JobWaits,
-    MemberDropped,
-    MemberJoined,
-    MemberLeftBehind,
-    MemberReady,
-    MemberUnchecked,
-    OwnersWord,
-    ProgressHeard,
-    RoundAccepted,
-    RoundBegunAnew,
-    RoundBooked,
-)
+from axonp2p.training.round_messages import MemberReady, OwnersWord, ProgressHeard, RoundAccepted, Told
 
 
 class Crew(Protocol):
@@ -57,26 +36,6 @@ class RoundBegun:
     round: int
     attempt: int
 
-
-Told = (
-    GoesOn
-    | MemberDropped
-    | MemberLeftBehind
-    | MemberJoined
-    | Chosen
-    | RoundBegunAnew
-    | EndsEarly
-    | JobWaits
-    | EnoughAwake
-    | RoundBooked
-    | CheckEnded
-    | ChecksImpossible
-    | MemberUnchecked
-    | AwaitingChecks
-    | ChecksCutShort
-    | HelpedSince
-)
-"""The progress that is decided and only has to be shown."""
 
 Sight = MemberReady | RoundBegun | ProgressHeard | RoundAccepted | OwnersWord | Told
 """The facts that a coordinator shows while it works."""

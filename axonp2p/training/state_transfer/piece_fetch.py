@@ -55,11 +55,6 @@ class PieceFetch(PiecePicker[AskPieces]):
         """Whether something is missing and there is no member to ask."""
         return bool(self._missing) and not self._present
 
-    @property
-    def fetched(self) -> int:
-        """How many bytes are here."""
-        return self._size - min(self._size, len(self._missing) * PIECE_BYTES) if self._book else 0
-
     def data(self) -> memoryview:
         """The state, once complete (not a copy)."""
         assert self.complete

@@ -59,11 +59,6 @@ class RelayChoice:
         return [address for _, address in sorted(held)]
 
     @property
-    def needed(self) -> bool:
-        """Whether others cannot reach us without."""
-        return self._needed
-
-    @property
     def too_few(self) -> bool:
         """Whether more relays are wanted than are known that have not refused or failed."""
         histories = [self._history(address) for address in self._candidates.keys() | self._open.keys()]

@@ -46,7 +46,7 @@ def test_expiry_forgets_only_what_ended():
     calendar.hold("one", CLIENT, 10, 20)
     calendar.hold("two", CLIENT, 10, 30)
     assert [held.lease for held in calendar.expire(20)] == ["one"]
-    assert [held.lease for held in calendar.holds()] == ["two"]
+    assert [held.lease for held in calendar.expire(30)] == ["two"]
 
 
 def test_releasing_what_is_not_there_is_no_mistake():

@@ -74,11 +74,6 @@ class Timing:
             limit = self._srtt + 3 * self._rttvar
         return min(MOST_SOFT_S, max(LEAST_SOFT_S, limit))
 
-    def round_trip(self, address: Address) -> float | None:
-        """Its smoothed round trip in seconds, if it answered before."""
-        known = self._known.get(address)
-        return None if known is None else known.srtt
-
     def _remember(self, address: Address) -> _Known:
         known = self._known.get(address)
         if known is None:

@@ -34,8 +34,6 @@ def test_a_question_without_an_answer_is_put_again() -> None:
     requests.ask(3, 0.0)
     assert requests.due([3], GIVEN_UP_S) == [3]
     assert requests.open == {3}
-    requests.gone(3)
-    assert requests.open == set()
 
 
 def test_what_came_need_not_be_sent_again_unless_it_has_changed() -> None:

@@ -28,7 +28,7 @@ def test_the_wheels_used_least_recently_go_and_never_those_in_use() -> None:
     kept = KeptWheels(most_bytes=100)
     for name in ("a", "b", "c"):
         kept.put(name, 50)
-    kept.used("a")
+    kept.put("a", 50)
     assert kept.going() == ["b"]
     kept.put("d", 100)
     assert kept.going(stay={"d", "c"}) == ["a"]
