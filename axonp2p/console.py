@@ -20,8 +20,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from axonp2p.descriptor_limit import raise_descriptor_limit
 from axonp2p.errors import AxonError
+from axonp2p.files import raise_descriptor_limit
 from axonp2p.missing_modules import error_of
 
 INTERRUPTED_EXIT = 130

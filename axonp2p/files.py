@@ -1,6 +1,6 @@
 """Small files and locks: whoever reads finds the old file or the new one, and one process at a time holds a lock.
 
-A damaged file is put aside under another name, never removed.
+A damaged file is put aside under another name, never removed. How many files may be open is asked for here too.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import os
 import shutil
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO
 
@@ -20,12 +20,29 @@ if sys.platform == "win32":
     import msvcrt
 else:
     import fcntl
+    import resource
 
 DAMAGED = ".damaged"
 NO_FOLLOW: int = getattr(os, "O_NOFOLLOW", 0)
 """For `os.open`; Windows has no such flag."""
 _LOCKED_BYTE = 1024
 """Of a lock file on Windows."""
+
+
+def raise_descriptor_limit() -> None:
+    """Let this process have as many files and connections open as the system allows: 1,024 are soon used up."""
+    if sys.platform != "win32":
+        _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+        with suppress(OSError, ValueError):
+            resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+
+
+def descriptor_limit() -> int | None:
+    """How many files and connections this process may have open; None where nothing limits them, as on Windows."""
+    if sys.platform == "win32":
+        return None
+    soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    return None if soft == resource.RLIM_INFINITY else soft
 
 
 def put_aside(path: Path) -> Path:

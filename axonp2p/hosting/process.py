@@ -12,7 +12,7 @@ import sys
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Literal, Protocol
+from typing import Literal
 
 from axonp2p.hosting.host import Host
 from axonp2p.hosting.hosted_folder import HostedFolder
@@ -86,31 +86,10 @@ class JobProcess:
         await self._process.wait()
 
 
-class Process(Protocol):
-    """The part of a process that the host's care needs. `JobProcess` is the real one."""
-
-    @property
-    def pid(self) -> int:
-        """Its number."""
-        ...
-
-    async def wait(self) -> int:
-        """Its exit code, once it has ended."""
-        ...
-
-    def say(self, word: str) -> None:
-        """`pause`, `leave`, `stop` or `cancel`."""
-        ...
-
-    async def kill(self) -> None:
-        """At once; returns when it is gone. Harmless when it is."""
-        ...
-
-
 class Program:
     """The program that is run for hosted jobs."""
 
-    async def start(self, folder: HostedFolder, orders: RunOrders) -> Process:
+    async def start(self, folder: HostedFolder, orders: RunOrders) -> JobProcess:
         """Carry the job on. Raises `OSError` when the system starts no more processes."""
         return await JobProcess.start(folder, orders)
 

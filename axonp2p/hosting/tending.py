@@ -14,7 +14,7 @@ from axonp2p.hosting.copying import Copies, Copying
 from axonp2p.hosting.hosted_folder import HostedFolder, HostedProgress, HostedRecord
 from axonp2p.hosting.lives import Lives, StopTrying
 from axonp2p.hosting.messages import HostedWish
-from axonp2p.hosting.process import EndAs, Process, Program, RunOrders
+from axonp2p.hosting.process import EndAs, JobProcess, Program, RunOrders
 from axonp2p.identity.peer_id import short
 from axonp2p.jobs.lifecycle import JobState
 from axonp2p.logs import get_logger
@@ -62,7 +62,7 @@ class Tending:
         self._ends = ends
         self._copies = copies
         self._starts = RateLimit(STARTS_A_SECOND, STARTS_AT_ONCE)
-        self._process: Process | None = None
+        self._process: JobProcess | None = None
         self._task: asyncio.Task[None] | None = None
         self._copying: asyncio.Task[None] | None = None
         self._ending = False

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from axonp2p.clock import Clock
 from axonp2p.errors import AxonError
@@ -18,33 +18,12 @@ from axonp2p.table.records import Row
 from axonp2p.table.sightings import DHT, SourceAnswer
 from axonp2p.transport.dial_policy import DialPolicy
 
+if TYPE_CHECKING:
+    from axonp2p.table.dht.node import DhtNode  # it loads kademlia, which a client whose trackers answer does without
+
 AT_ONCE = 20
 """Nodes that are greeted together when the first ones are looked for."""
 LISTEN = ("0.0.0.0", 0)  # noqa: S104 (a free port, on which nobody is served)
-
-
-class SourceNode(Protocol):
-    """The part of `table.dht.node.DhtNode` that is used."""
-
-    async def listen(self, host: str, port: int) -> int:
-        """Open the UDP port."""
-        ...
-
-    async def bootstrap(self, contacts: Iterable[str]) -> int:
-        """How many nodes are known after these (HOST:PORT) were tried."""
-        ...
-
-    async def find(self, wanted: RowQuery, count: int) -> list[CompactRow]:
-        """Compact rows that meet `wanted`, each verified."""
-        ...
-
-    def contacts(self, count: int) -> list[str]:
-        """HOST:PORT of nodes that answered."""
-        ...
-
-    async def stop(self) -> None:
-        """Close the port."""
-        ...
 
 
 @dataclass(frozen=True)
@@ -60,7 +39,7 @@ class DhtSource:
 
     def __init__(
         self,
-        make_node: Callable[[], SourceNode],
+        make_node: Callable[[], DhtNode],
         clock: Clock,
         dials: DialPolicy,
         saved: Iterable[SavedContact] = (),
@@ -72,7 +51,7 @@ class DhtSource:
         self._dials = dials
         self._look_around = look_around
         self._known = {contact.address: contact.heard for contact in saved}
-        self._node: SourceNode | None = None
+        self._node: DhtNode | None = None
         self._joining = asyncio.Lock()
 
     @property
@@ -128,7 +107,7 @@ class DhtSource:
         if self._node:
             self.know(self._node.contacts(MOST_SAVED))
 
-    async def _joined(self) -> SourceNode | None:
+    async def _joined(self) -> DhtNode | None:
         """The node, when it knows any other."""
         async with self._joining:
             if self._node is not None and self._node.contacts(1):

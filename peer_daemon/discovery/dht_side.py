@@ -7,7 +7,6 @@ import random
 from collections.abc import Awaitable, Callable, Iterable
 from contextlib import suppress
 from pathlib import Path
-from typing import Protocol
 
 import msgspec
 
@@ -15,6 +14,7 @@ from axonp2p.clock import Clock
 from axonp2p.errors import AxonError, PortTaken, SettingsError
 from axonp2p.identity.keys import PrivateKey
 from axonp2p.logs import get_logger
+from axonp2p.table.dht.node import DhtNode
 from axonp2p.table.dht.records.compact import CompactRow, sign_compact
 from axonp2p.table.dht.routing.node_state import SavedContact, load_state, save_state
 from axonp2p.transport.address import join_host_port, split_host_port
@@ -31,28 +31,12 @@ REPLICAS = 8
 _WITHDRAW_WITHIN_S = 3.0
 
 
-class DaemonNode(Protocol):
-    """As much of `table.dht.node.DhtNode` as the daemon needs."""
-
-    serves: bool
-
-    @property
-    def contact_count(self) -> int: ...
-    @property
-    def own_address_seen(self) -> str | None: ...
-    async def listen(self, host: str, port: int) -> int: ...
-    async def bootstrap(self, contacts: Iterable[str]) -> int: ...
-    async def publish(self, data: bytes) -> int: ...
-    def contacts(self, count: int) -> list[str]: ...
-    async def stop(self) -> None: ...
-
-
 class DhtSide:
     """One supervised task, `run`. `met` is called when others were met: they may see this peer from elsewhere."""
 
     def __init__(
         self,
-        node: DaemonNode,
+        node: DhtNode,
         key: PrivateKey,
         state: Path,
         clock: Clock,

@@ -26,6 +26,7 @@ from axonp2p.jobs.messages import (
 )
 from axonp2p.ledger.receipt import DOUBLY_SIGNED_LIMIT, DoublySigned, Receipt
 from axonp2p.logs import get_logger
+from axonp2p.sandbox.child import SandboxedWorker
 from axonp2p.sandbox.log import harmless, without_a_broken_end
 from axonp2p.sandbox.messages import Control, ToWorkerMessage
 from axonp2p.transport.flow.in_time import in_time
@@ -34,7 +35,7 @@ from axonp2p.transport.messages import LONGEST_TEXT
 from axonp2p.transport.sessions.session import Session
 from axonp2p.wire.codec import decode_as
 from peer_daemon.bundles.lease_blobs import LeaseBlobs
-from peer_daemon.execution.lease_context import HOUSEHOLDS, LeaseContext, RunningWorker
+from peer_daemon.execution.lease_context import HOUSEHOLDS, LeaseContext
 from peer_daemon.execution.roster import read_roster
 from peer_daemon.execution.worker_credit import WorkerCredit
 from peer_daemon.lending.leases import LentSlot
@@ -48,7 +49,7 @@ _MOST_READ = MOST_LOG_NEWS // 3
 class LogFollower:
     """One session's. A worker that writes faster than is sent goes on: text no longer kept by then is left out."""
 
-    def __init__(self, session: Session, upload: InTurn, worker: RunningWorker) -> None:
+    def __init__(self, session: Session, upload: InTurn, worker: SandboxedWorker) -> None:
         self._session = session
         self._upload = upload
         self._worker = worker
@@ -110,7 +111,7 @@ class ClientSide:
         self.receipts = 0
         """Different ones, signed under this lease."""
 
-    async def hear(self, session: Session, tell_worker: TellWorker, worker: RunningWorker) -> None:
+    async def hear(self, session: Session, tell_worker: TellWorker, worker: SandboxedWorker) -> None:
         """Do what the client says until it ends the lease; `tell_worker` reaches into the sandbox of `worker`.
 
         A client that comes back counts its rosters anew, and members that were out of reach may be in reach again.
@@ -125,7 +126,7 @@ class ClientSide:
             follower.stop()
 
     async def _hear(
-        self, session: Session, tell_worker: TellWorker, worker: RunningWorker, follower: LogFollower
+        self, session: Session, tell_worker: TellWorker, worker: SandboxedWorker, follower: LogFollower
     ) -> None:
         while True:
             message, payload = await session.receive(ClientMessage)

@@ -27,7 +27,7 @@ from axonp2p.jobs.messages import (
 )
 from axonp2p.ledger.said import Said, sign_said
 from axonp2p.logs import get_logger
-from axonp2p.sandbox.child import Usage
+from axonp2p.sandbox.child import SandboxedWorker, Usage
 from axonp2p.sandbox.messages import BundleReady, FromMember, ToWorkerMessage
 from axonp2p.supervision import cancel_and_wait
 from axonp2p.transport.mesh.mesh import Mesh
@@ -36,7 +36,7 @@ from axonp2p.transport.sessions.session import Session
 from peer_daemon.bundles.bundle_writer import BundleWriter
 from peer_daemon.bundles.lease_blobs import LeaseBlobs
 from peer_daemon.execution.client_side import ClientSide
-from peer_daemon.execution.lease_context import LeaseContext, RunningWorker, limits_of
+from peer_daemon.execution.lease_context import LeaseContext, limits_of
 from peer_daemon.execution.lease_progress import LeaseLook, LeaseProgress
 from peer_daemon.execution.link_shaper import LeaseLinkShaper
 from peer_daemon.execution.memory import keep
@@ -99,7 +99,7 @@ class JobRunner:
         """Whether it ends because nothing was done under it."""
         self._carried_bytes = self._unpacked_bytes = 0
         self.suspension = Suspension(self.line)
-        self._worker: RunningWorker | None = None
+        self._worker: SandboxedWorker | None = None
         self._cores = 0
         self._handing_back: asyncio.Task[None] | None = None
         self.handed_back = ""
@@ -231,7 +231,7 @@ class JobRunner:
         await asyncio.sleep(seconds)
         self.stop(reason)
 
-    async def _start(self) -> RunningWorker:
+    async def _start(self) -> SandboxedWorker:
         try:
             await asyncio.to_thread(self._bundle.make)
         except OSError as error:
@@ -248,7 +248,7 @@ class JobRunner:
         await worker.channel.send(self._limits.start())
         return worker
 
-    def _begin(self, worker: RunningWorker) -> list[asyncio.Task[None]]:
+    def _begin(self, worker: SandboxedWorker) -> list[asyncio.Task[None]]:
         self._credit.begin([CLIENT])
         return [
             asyncio.create_task(work)
@@ -261,7 +261,7 @@ class JobRunner:
             )
         ]
 
-    async def _bundle_is_there(self, worker: RunningWorker) -> None:
+    async def _bundle_is_there(self, worker: SandboxedWorker) -> None:
         """Raises what `WheelCache.place` does."""
         lease = UnpackingFor(self._unpacked, self.suspension.also, self._context.priority)
         telling = asyncio.create_task(self._blobs.keep_told())
@@ -274,7 +274,7 @@ class JobRunner:
     def _unpacked(self, count: int) -> None:
         self._unpacked_bytes += count
 
-    async def _until_the_end(self, worker: RunningWorker, ending: asyncio.Task[None], until: float) -> str:
+    async def _until_the_end(self, worker: SandboxedWorker, ending: asyncio.Task[None], until: float) -> str:
         """Hear the client, and wait for it when it is away, until something ends the lease. `ending`: the worker's."""
         while True:
             session = self.line.session
@@ -287,7 +287,7 @@ class JobRunner:
                 self._cut_off = not self._stop_reason.done()
                 return _CLIENT_GONE if self._cut_off else self._stop_reason.result()
 
-    async def _hear_client(self, worker: RunningWorker, session: Session, until: float) -> str | None:
+    async def _hear_client(self, worker: SandboxedWorker, session: Session, until: float) -> str | None:
         """Why the lease ended; None when the session did."""
         client = asyncio.create_task(self._side.hear(session, partial(self._to_worker, worker), worker))
         lost = asyncio.create_task(session.ended.wait())
@@ -329,7 +329,7 @@ class JobRunner:
 
     # --- the worker's side ---
 
-    async def _hear_worker(self, worker: RunningWorker) -> None:
+    async def _hear_worker(self, worker: SandboxedWorker) -> None:
         """Carry what the worker says until it is gone, and tell the client how it ended."""
         try:
             await WorkerSide(self.mesh, self._client_sender, self._credit, self._link_lost, self._sign).hear(worker)
@@ -357,7 +357,7 @@ class JobRunner:
         said = Said(job=lease.job, reservation=lease.reservation, client=lease.client, peer=key.peer_id, sha256=sha256)
         return sign_said(key, said)
 
-    async def _to_worker(self, worker: RunningWorker, message: ToWorkerMessage, payload: bytes | memoryview) -> None:
+    async def _to_worker(self, worker: SandboxedWorker, message: ToWorkerMessage, payload: bytes | memoryview) -> None:
         try:
             await self.suspension.within(STALLED_S, partial(worker.channel.send, message, payload))
         except Unreachable:

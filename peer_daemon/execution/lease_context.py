@@ -12,8 +12,7 @@ from axonp2p.identity.keys import PrivateKey
 from axonp2p.jobs.kinds import KINDS
 from axonp2p.jobs.spec import NeedSpec
 from axonp2p.peers.capability import Capability
-from axonp2p.sandbox.channel import WorkerChannel
-from axonp2p.sandbox.child import Usage, WorkerEnd, start_worker
+from axonp2p.sandbox.child import SandboxedWorker, start_worker
 from axonp2p.sandbox.limits import Limits, Priority, scratch_within
 from axonp2p.transport.dial_policy import DialPolicy
 from axonp2p.transport.flow.rate_limit import RateLimit
@@ -55,30 +54,12 @@ def usual_limits(offer: Capability, priority: Priority) -> Limits:
     return Limits(cores=need.cores, memory_mb=memory_mb, scratch_mb=scratch_mb, priority=priority)
 
 
-class RunningWorker(Protocol):
-    """As much of `sandbox.child.SandboxedWorker` as a lease needs."""
-
-    channel: WorkerChannel
-    started: float
-    pid: int
-
-    async def wait(self) -> WorkerEnd: ...
-    async def kill(self) -> WorkerEnd: ...
-    async def freeze(self) -> None: ...
-    async def thaw(self) -> None: ...
-    def hold_to(self, cores: int) -> None: ...
-    def end_over(self, limit: str, reason: str) -> None: ...
-    def usage(self) -> Usage: ...
-    def log(self, start: int = 0) -> bytes: ...
-    def log_since(self, start: int, most: int) -> tuple[int, bytes]: ...
-
-
 class StartWorker(Protocol):
     """`sandbox.child.start_worker`, or what plays it."""
 
     async def __call__(
         self, job_folder: Path, limits: Limits, *, program: str, data: Mapping[str, Path], blobs: Path
-    ) -> RunningWorker: ...
+    ) -> SandboxedWorker: ...
 
 
 @dataclass(frozen=True)

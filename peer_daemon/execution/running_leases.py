@@ -5,10 +5,9 @@ from __future__ import annotations
 import asyncio
 import os
 from dataclasses import dataclass
-from typing import Protocol
 
-from axonp2p.sandbox.child import Usage
 from peer_daemon.execution.job_runner import JobRunner
+from peer_daemon.execution.standby import StandbyWorkers
 
 
 @dataclass(frozen=True)
@@ -19,18 +18,10 @@ class Used:
     memory_mb: int
 
 
-class Standby(Protocol):
-    """As much of `StandbyWorkers` as is needed here."""
-
-    @property
-    def pids(self) -> list[int]: ...
-    def usage(self) -> Usage: ...
-
-
 class RunningLeases:
     """The runners of one daemon. One that comes while all stand still stands still too."""
 
-    def __init__(self, standby: Standby | None = None) -> None:
+    def __init__(self, standby: StandbyWorkers | None = None) -> None:
         """The use of `standby` is theirs as well."""
         self._standby = standby
         self._runners: dict[str, JobRunner] = {}

@@ -14,15 +14,14 @@ from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Protocol
 
 from axonp2p.clock import Clock
 from axonp2p.errors import AxonError
 from axonp2p.logs import get_logger
-from axonp2p.sandbox.child import Usage, WorkerEnd, start_worker
+from axonp2p.sandbox.child import SandboxedWorker, Usage, WorkerEnd, start_worker
 from axonp2p.sandbox.limits import Limits
 from axonp2p.supervision import cancel_and_wait
-from peer_daemon.execution.lease_context import RunningWorker
+from peer_daemon.execution.lease_context import StartWorker
 
 log = get_logger(__name__)
 
@@ -32,24 +31,9 @@ _FOLDER = 0o755
 _JOB, _BLOBS = "bundle", "blobs"
 
 
-class StandingWorker(RunningWorker, Protocol):
-    """As much of `sandbox.child.SandboxedWorker` as one that stands by needs."""
-
-    async def stand_by(self) -> None: ...
-    def bind(self, memory_mb: int) -> None: ...
-
-
-class StartsWorker(Protocol):
-    """`sandbox.child.start_worker`, or what plays it."""
-
-    async def __call__(
-        self, job_folder: Path, limits: Limits, *, program: str, data: Mapping[str, Path], blobs: Path
-    ) -> StandingWorker: ...
-
-
 @dataclass(frozen=True)
 class _Standby:
-    worker: StandingWorker
+    worker: SandboxedWorker
     folder: Path
     limits: Limits
     end: asyncio.Task[WorkerEnd]
@@ -71,9 +55,7 @@ class _Standby:
 class StandbyWorkers:
     """Those of one daemon, which starts all its workers here."""
 
-    def __init__(
-        self, jobs: Path, program: str, like: Limits, clock: Clock, start: StartsWorker = start_worker
-    ) -> None:
+    def __init__(self, jobs: Path, program: str, like: Limits, clock: Clock, start: StartWorker = start_worker) -> None:
         """`jobs`: where leases have their folders. `program`: what stands by, or "". `like`: the first one's limits."""
         self._jobs = jobs
         self._program = program
@@ -123,7 +105,7 @@ class StandbyWorkers:
 
     async def __call__(
         self, job_folder: Path, limits: Limits, *, program: str, data: Mapping[str, Path], blobs: Path
-    ) -> RunningWorker:
+    ) -> SandboxedWorker:
         """A worker that sees the empty folders `job_folder` and `blobs` as its job's.
 
         Raises as `sandbox.child.start_worker` does.
@@ -184,7 +166,7 @@ class StandbyWorkers:
         await asyncio.to_thread(shutil.rmtree, standby.folder, ignore_errors=True)
 
 
-async def _stands(worker: StandingWorker) -> bool:
+async def _stands(worker: SandboxedWorker) -> bool:
     with suppress(AxonError):  # it has ended; the next look says so
         await worker.stand_by()
         return True

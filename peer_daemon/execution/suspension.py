@@ -5,18 +5,11 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
-from typing import Protocol
 
 from axonp2p.jobs.messages import WorkerPaused, WorkerResumed
+from axonp2p.sandbox.child import SandboxedWorker
 from axonp2p.supervision import cancel_and_wait
 from peer_daemon.links.client_sender import ClientLine
-
-
-class Stoppable(Protocol):
-    """As much of `sandbox.child.SandboxedWorker` as is needed here."""
-
-    async def freeze(self) -> None: ...
-    async def thaw(self) -> None: ...
 
 
 class Suspension:
@@ -24,8 +17,8 @@ class Suspension:
 
     def __init__(self, session: ClientLine) -> None:
         self._session = session
-        self._worker: Stoppable | None = None
-        self._beside: Stoppable | None = None
+        self._worker: SandboxedWorker | None = None
+        self._beside: SandboxedWorker | None = None
         """The sandboxed process that unpacks a package of the job."""
         self._reason = ""
         self._told = ""
@@ -39,7 +32,7 @@ class Suspension:
         """Whether it stands still."""
         return bool(self._reason)
 
-    async def started(self, worker: Stoppable) -> None:
+    async def started(self, worker: SandboxedWorker) -> None:
         """There is a worker now; it stands still at once when it has to."""
         self._worker = worker
         if self._reason:
@@ -70,7 +63,7 @@ class Suspension:
             self._going.set()
 
     @asynccontextmanager
-    async def also(self, beside: Stoppable) -> AsyncIterator[None]:
+    async def also(self, beside: SandboxedWorker) -> AsyncIterator[None]:
         """Meanwhile this one stands still whenever the worker does."""
         self._beside = beside
         try:

@@ -7,11 +7,11 @@ from collections.abc import Awaitable, Callable
 
 from axonp2p.errors import MalformedMessage, Refused, Unreachable
 from axonp2p.jobs.messages import FromWorker, WorkerStarted
+from axonp2p.sandbox.child import SandboxedWorker
 from axonp2p.sandbox.messages import Control, StandsBy, Started, ToMember
 from axonp2p.transport.flow.in_time import in_time
 from axonp2p.transport.flow.rate_limit import RateLimit
 from axonp2p.transport.mesh.mesh import Mesh
-from peer_daemon.execution.lease_context import RunningWorker
 from peer_daemon.execution.worker_credit import CLIENT, WorkerCredit
 from peer_daemon.links.client_sender import ClientSender
 
@@ -39,7 +39,7 @@ class WorkerSide:
         self._sign = sign
         self._unpaid = RateLimit(UNPAID_A_SECOND, UNPAID_AT_ONCE)
 
-    async def hear(self, worker: RunningWorker) -> None:
+    async def hear(self, worker: SandboxedWorker) -> None:
         """Carry what it says. Raises `Unreachable` when it is gone, `PeerMisbehaved` when it breaks the protocol."""
         started = False
         while True:

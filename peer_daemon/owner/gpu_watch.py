@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Collection, Iterable
-from typing import Protocol
 
 from axonp2p.clock import Clock
 from axonp2p.logs import get_logger
@@ -24,15 +23,6 @@ BACK_WITHIN_S = 5.0
 _PROCESSES = 4096
 
 
-class LooksAtGpus(Protocol):
-    """`gpus.nvml.NvmlLook`, or what plays it."""
-
-    def look(self) -> Looks: ...
-    def hold_power(self, uuid: str, percent: int) -> str: ...
-    def free_power(self, uuid: str) -> None: ...
-    def close(self) -> None: ...
-
-
 class GpuWatch:
     """The cards of one daemon; costs nothing where none is lent."""
 
@@ -41,7 +31,7 @@ class GpuWatch:
         gpus: GpuAssignment,
         running_leases: RunningLeases,
         clock: Clock,
-        open_look: Callable[[Iterable[str]], LooksAtGpus] = NvmlLook,
+        open_look: Callable[[Iterable[str]], NvmlLook] = NvmlLook,
     ) -> None:
         self._gpus = gpus
         self._running_leases = running_leases
@@ -49,7 +39,7 @@ class GpuWatch:
         self._open_look = open_look
         self._use = OwnersUse()
         self._looked_at: frozenset[str] = frozenset()
-        self._look: LooksAtGpus | None = None
+        self._look: NvmlLook | None = None
         self._power: dict[str, int] = {}
 
     async def look(self, settings: IdleSettings) -> bool:

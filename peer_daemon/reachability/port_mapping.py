@@ -5,10 +5,13 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable
 from importlib.util import find_spec
-from typing import Protocol
+from typing import TYPE_CHECKING
 
 from axonp2p.errors import AxonError
 from axonp2p.logs import get_logger
+
+if TYPE_CHECKING:
+    from peer_daemon.reachability.upnp import Router  # of an extra that may not be installed
 
 log = get_logger(__name__)
 
@@ -23,23 +26,16 @@ OFF = "not asked for a port: map-port is off"
 ONE_ADDRESS = "not asked for a port: the peer listens on one address only"
 
 
-class Forwards(Protocol):
-    """As much of `upnp.Router` as is used."""
-
-    async def forward(self, port: int, protocol: str, seconds: int) -> None: ...
-    async def give_back(self, port: int, protocol: str) -> None: ...
-
-
 class PortMapping:
     """One supervised task, `run`, after `open`."""
 
-    def __init__(self, find: Callable[[], Awaitable[Forwards]] | None, why_not: str = "") -> None:
+    def __init__(self, find: Callable[[], Awaitable[Router]] | None, why_not: str = "") -> None:
         """`find` is None when the router is not to be asked, for the reason `why_not`."""
         self.state = why_not
         """The state of the router, as the owner is told it."""
         self._find = find
         self._port = 0
-        self._router: Forwards | None = None
+        self._router: Router | None = None
 
     async def open(self, port: int) -> None:
         """Ask for that port. Raises nothing of the family; `state` says what came of it."""

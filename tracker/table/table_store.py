@@ -12,7 +12,7 @@ import secrets
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 import sqlite_utils
@@ -23,6 +23,7 @@ from axonp2p.identity.peer_id import PeerId
 from axonp2p.logs import get_logger
 from axonp2p.peers.capability import read_capability
 from axonp2p.table.records import Row
+from axonp2p.table.slots import Slots
 from axonp2p.table.tracker_standing import MOST_LEARNT
 from axonp2p.wire.codec import decode_as
 from axonp2p.wire.envelope import Signed
@@ -46,13 +47,6 @@ _LOADED_TOGETHER = 20_000
 _IN_A_STATEMENT = 64
 
 
-class SeenRows(Protocol):
-    """The record of every row that was ever stored, for digests: `axonp2p.table.slots.Slots`."""
-
-    def add(self, peer: PeerId, sequence: int, expires: int, payload: bytes, before: bytes | None = None) -> None:
-        """One more row, as its peer signed it; `before` are the signed bytes of the row whose place it takes."""
-
-
 @dataclass(slots=True, eq=False)
 class _Arrival:
     """A row on its way to the disk."""
@@ -67,7 +61,7 @@ class _Arrival:
 class TableStore:
     """Announced rows."""
 
-    def __init__(self, database: Database, index: TableIndex, slots: SeenRows | None = None) -> None:
+    def __init__(self, database: Database, index: TableIndex, slots: Slots | None = None) -> None:
         self._database = database
         self.index = index
         self._slots = slots

@@ -13,9 +13,9 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from itertools import repeat
-from typing import Protocol
 
 from axonp2p.sandbox.watch.process_tree import birth, descendants, read, signal_process, state, threads_of
+from axonp2p.sandbox.watch.worker_group import WorkerGroup
 
 PATIENCE_S = 1.0
 """How long `freeze` looks again before it returns or gives up, in seconds."""
@@ -60,17 +60,10 @@ def _stands(asked: bool, seen: SeenProcess) -> bool:
     return all(letter in _AT_REST or (asked and letter == _DEEPLY) for letter in seen.states)
 
 
-class FreezingGroup(Protocol):
-    """As much of `cgroup.WorkerGroup` as freezing needs."""
-
-    def freeze(self, wish: bool) -> None: ...
-    def is_frozen(self) -> bool: ...
-
-
 class Freezer:
     """Freezes and thaws one sandbox; its methods may be called from any thread."""
 
-    def __init__(self, first: int, enough: int, group: FreezingGroup | None, give_up: Callable[[], None]) -> None:
+    def __init__(self, first: int, enough: int, group: WorkerGroup | None, give_up: Callable[[], None]) -> None:
         """`first` is the sandbox's first process; no more than about `enough` are looked for. `give_up` ends a
         sandbox that cannot be brought to rest."""
         self.frozen = False
@@ -134,7 +127,7 @@ class Freezer:
             before = now
             time.sleep(_BETWEEN_LOOKS_S)
 
-    def _freeze_group(self, group: FreezingGroup) -> None:
+    def _freeze_group(self, group: WorkerGroup) -> None:
         group.freeze(True)
         until = time.monotonic() + PATIENCE_S
         while not group.is_frozen() and time.monotonic() < until:

@@ -16,9 +16,8 @@ from axonp2p.supervision import cancel_and_wait, in_background
 from axonp2p.transport.flow.in_time import in_time
 from axonp2p.transport.flow.rate_limit import RateLimit
 from axonp2p.transport.flow.window import BULK_BYTES
-from axonp2p.transport.lanes.lane import BulkLane
 from axonp2p.transport.lanes.opening import BulkLanes
-from axonp2p.transport.mesh.link_lanes import LinkLanes
+from axonp2p.transport.mesh.link_lanes import LaneShaper, LinkLanes
 from axonp2p.transport.mesh.outbox import LinkOutbox
 from axonp2p.transport.messages import Carry, LaneWord
 from axonp2p.transport.sessions.session import Session
@@ -51,7 +50,7 @@ class MeshMember:
         return (self.rank, self.peer, self.reservation) == (other.rank, other.peer, other.reservation)
 
 
-class LinkShaper(Protocol):
+class LinkShaper(LaneShaper, Protocol):
     """How the links of a mesh share the line of their machine."""
 
     async def turn(self, link: Hashable, count: int) -> None:
@@ -68,14 +67,6 @@ class LinkShaper(Protocol):
 
     def opened(self, session: Session) -> None:
         """A link uses that session from now on."""
-        ...
-
-    def lane_opened(self, lane: BulkLane) -> None:
-        """A link uses that lane from now on."""
-        ...
-
-    def hold_back(self, count: int) -> float:
-        """For how many seconds nothing more is taken of a lane that has brought so many bytes."""
         ...
 
 

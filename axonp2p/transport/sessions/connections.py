@@ -21,8 +21,8 @@ from aiohttp import web
 from aiohttp.typedefs import Handler
 from aiohttp.web import BaseRequest, StreamResponse
 
-from axonp2p.descriptor_limit import descriptor_limit
 from axonp2p.errors import AxonError, Busy, TooOften
+from axonp2p.files import descriptor_limit
 from axonp2p.holdings import Bounds, Holdings
 from axonp2p.identity.certificate import Certificate
 from axonp2p.logs import get_logger

@@ -22,7 +22,7 @@ from axonp2p.hosting.host import Host, job_key
 from axonp2p.hosting.hosted_folder import HostedFolder
 from axonp2p.hosting.keeper import Keeper
 from axonp2p.hosting.messages import HostJob
-from axonp2p.hosting.process import EndAs, Process, Program, RunOrders
+from axonp2p.hosting.process import EndAs, Program, RunOrders
 from axonp2p.hosting.server import HostServer
 from axonp2p.identity.certificate import make_certificate
 from axonp2p.identity.keys import PrivateKey
@@ -76,7 +76,7 @@ class Stage(Program):
         self.copied_from: list[Host] = []
         self.not_copied: list[AxonError] = []
 
-    async def start(self, folder: HostedFolder, orders: RunOrders) -> Process:
+    async def start(self, folder: HostedFolder, orders: RunOrders) -> Worked:
         self.processes.append(Worked(folder, orders))
         self.started.set()
         return self.processes[-1]
