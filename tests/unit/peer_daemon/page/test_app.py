@@ -109,6 +109,14 @@ async def test_two_pages_cannot_have_one_port(tmp_path: Path) -> None:
     await first.stop()
 
 
+async def test_a_page_at_an_ipv6_address_has_brackets_in_its_own(tmp_path: Path) -> None:
+    page = StatusPage(PaperSteering(TRAINING), "[::1]:0", tmp_path / TOKEN_FILE)
+    address = await page.start()
+    assert address.startswith("http://[::1]:")
+    assert page_address(tmp_path).startswith(address)
+    await page.stop()
+
+
 def test_others_cannot_be_let_in(tmp_path: Path) -> None:
     with pytest.raises(SettingsError):
         StatusPage(PaperSteering(STATES["ready"]), "0.0.0.0:7072", tmp_path / TOKEN_FILE)
