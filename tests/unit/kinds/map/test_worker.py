@@ -331,15 +331,14 @@ def test_a_large_blob_is_where_the_daemon_shows_it(
     name, file = hashlib.sha256(blob).hexdigest(), "f" * 64
     function = PackedPart(CallPacker().pack(lambda x: x * 2).data)
     payload = msgspec.msgpack.encode(ChunkCalls([function], [PackedCall(0, PackedPart(b"", name))]))
-    daemon.chunk(1, 0, payload=payload, blobs=[name])
-    (tmp_path / file).write_bytes(blob)
-    daemon.order(UseBlob(name=name, file=file))
-    assert daemon.results()[0] == [8]
-    (tmp_path / file).unlink()
-    daemon.chunk(2, 0, payload=payload, blobs=[name])
-    (tmp_path / file).write_bytes(blob)
-    daemon.order(UseBlob(name=name, file=file))
-    assert daemon.results()[0] == [8]
+    arriving = tmp_path / "arriving"
+    for chunk in (1, 2):
+        daemon.chunk(chunk, 0, payload=payload, blobs=[name])
+        arriving.write_bytes(blob)
+        arriving.rename(tmp_path / file)  # whole at once, as a daemon shows it
+        daemon.order(UseBlob(name=name, file=file))
+        assert daemon.results()[0] == [8]
+        (tmp_path / file).unlink()
 
 
 @pytest.mark.parametrize(("size", "offset"), [(3, 0), (9, 6)])
