@@ -57,8 +57,10 @@ class KeptBlobs:
     def use(self, name: str, file: str) -> None:
         """The daemon shows this one, under another name."""
         if name not in self._sizes:
-            (self.folder / name).unlink(missing_ok=True)
-            (self.folder / name).symlink_to(BROUGHT / file)
+            link = self.folder / f"{name}.link"
+            link.unlink(missing_ok=True)
+            link.symlink_to(BROUGHT / file)
+            link.replace(self.folder / name)  # at once: a core may be opening the one before
 
     def lacking(self, names: Iterable[str]) -> list[str]:
         """Those of these that are not here."""
