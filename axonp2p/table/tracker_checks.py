@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Self
 
-from axonp2p.errors import TrackerUnreachable
+from axonp2p.errors import AxonError, TrackerUnreachable, Unreachable
 from axonp2p.findings import Check, failed, ok, warn
 from axonp2p.transport.clock_check import clock_checks
 
@@ -31,6 +32,15 @@ class TrackerFacts:
     """Its clock minus ours."""
     hindered: str = ""
     """The fault that keeps it from its work, by its own account: it answers all the same."""
+
+    def silent(self, within_s: float) -> Self:
+        """It has not answered within so many seconds."""
+        return replace(self, trouble=f"no answer within {within_s:.0f} s")
+
+    def ended_by(self, error: AxonError) -> Self:
+        """The call to it ended so."""
+        speaks = not isinstance(error, Unreachable)
+        return replace(self, trouble=error.cause or error.message, fix=error.fix, speaks=speaks)
 
 
 def tracker_checks(trackers: Sequence[TrackerFacts]) -> Iterable[Check]:

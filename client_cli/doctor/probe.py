@@ -16,7 +16,7 @@ import psutil
 import axonp2p
 from axonp2p.client.discovery.trackers import dial_policy, nobody_known, which_trackers
 from axonp2p.clock import Clock
-from axonp2p.errors import AxonError, KeyFileUnsafe, MalformedMessage, SettingsError, Unreachable
+from axonp2p.errors import AxonError, KeyFileUnsafe, MalformedMessage, SettingsError
 from axonp2p.identity.key_file import load_or_create_key
 from axonp2p.identity.keys import PrivateKey
 from axonp2p.identity.peer_id import PeerId, short
@@ -97,7 +97,7 @@ async def _ask_all(
 
     def late(address: str, seconds: float) -> _Heard:
         facts = ClientTrackerFacts(PinnedAddress.parse(address).host_port, configured=address in named)
-        return _Heard(address, dataclasses.replace(facts, trouble=_no_answer(seconds)), [], [], [])
+        return _Heard(address, facts.silent(seconds), [], [], [])
 
     return await ask_all(
         list(addresses),
@@ -105,10 +105,6 @@ async def _ask_all(
         is_answer=lambda heard: not heard.facts.trouble,
         late=late,
     )
-
-
-def _no_answer(seconds: float) -> str:
-    return f"no answer within {seconds:.0f} s"
 
 
 async def _ask(address: str, dials: DialPolicy | None, clock: Clock) -> _Heard:
@@ -119,10 +115,9 @@ async def _ask(address: str, dials: DialPolicy | None, clock: Clock) -> _Heard:
             async with asyncio.timeout(TRACKER_WITHIN_S):
                 return await _ask_everything(address, line, facts, clock)
         except TimeoutError:
-            told = dataclasses.replace(facts, trouble=_no_answer(TRACKER_WITHIN_S))
+            told = facts.silent(TRACKER_WITHIN_S)
         except AxonError as error:
-            speaks = not isinstance(error, Unreachable)
-            told = dataclasses.replace(facts, trouble=error.cause or error.message, fix=error.fix, speaks=speaks)
+            told = facts.ended_by(error)
     return _Heard(address, told, [], [], [])
 
 

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import axonp2p
 from axonp2p.clock import Clock
-from axonp2p.errors import AxonError, KeyFileUnsafe, NoDaemon, SandboxMissing, SettingsError, Unreachable
+from axonp2p.errors import AxonError, KeyFileUnsafe, NoDaemon, SandboxMissing, SettingsError
 from axonp2p.identity.key_file import load_or_create_key
 from axonp2p.missing_modules import installed_versions
 from axonp2p.sandbox.attacks.run import try_the_wall
@@ -184,9 +184,8 @@ async def _ask(address: str, configured: bool, clock: Clock) -> TrackerFacts:
             async with asyncio.timeout(TRACKER_WITHIN_S):
                 health = await ask_health(line, clock)
         except TimeoutError:
-            return dataclasses.replace(facts, trouble=f"no answer within {TRACKER_WITHIN_S:.0f} s")
+            return facts.silent(TRACKER_WITHIN_S)
         except AxonError as error:
-            speaks = not isinstance(error, Unreachable)
-            return dataclasses.replace(facts, trouble=error.cause or error.message, fix=error.fix, speaks=speaks)
+            return facts.ended_by(error)
     hindered = " ".join(health.trouble.split())
     return dataclasses.replace(facts, rtt_s=health.rtt_s, clock_off_s=health.clock_off_s, hindered=hindered)

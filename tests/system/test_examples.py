@@ -47,14 +47,12 @@ def shortened(source: Path, folder: Path, **numbers: int) -> Path:
 
 
 def test_text_learns_what_source_code_looks_like(swarm: axonp2p.Swarm, tmp_path: Path) -> None:
-    job = swarm.submit(shortened(EXAMPLES / "text", tmp_path / "text", peers=2, rounds=3, steps=5, batch=4))
+    job = swarm.submit(shortened(EXAMPLES / "text", tmp_path / "text", peers=2, rounds=3, steps=15, batch=4))
     rounds = [event for event in job.events() if isinstance(event, RoundFinished)]
     weights = job.fetch()
     losses = [event.metrics["loss"] for event in rounds]
     assert len(losses) == 3
-    # Knowing nothing costs ln 256 = 5.55. After the first five small batches the loss moves by a tenth either way, as
-    # members are late or not.
-    assert max(losses) < 4
+    assert losses[-1] < losses[0] < 5.6  # ln 256 = 5.55: what knowing nothing costs
     assert 900_000 < sum(tensor.numel() for tensor in weights.values()) < 1_200_000
 
 

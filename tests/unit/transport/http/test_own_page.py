@@ -32,20 +32,25 @@ def test_another_site_is_refused(origin: str) -> None:
     assert "another site" in refused(fetch_site="cross-site")
 
 
-@pytest.mark.parametrize("listen", ["0.0.0.0:1", "[::]:1", "10.0.0.1:1", "example.org:1"])
+@pytest.mark.parametrize(
+    "listen", ["0.0.0.0:1", "[::]:1", "10.0.0.1:1", "192.168.1.4:7072", "example.org:1", "otter.local:7072"]
+)
 def test_it_listens_on_loopback_alone(listen: str) -> None:
-    with pytest.raises(SettingsError, match="the job's page would listen on"):
+    with pytest.raises(SettingsError, match="the job's page would listen on") as raised:
         loopback(listen, "job's page", cause="because", fix="do this")
+    assert raised.value.fix == "do this"
 
 
 @pytest.mark.parametrize("listen", ["7072", ""])
 def test_an_address_without_a_host_is_none(listen: str) -> None:
-    with pytest.raises(SettingsError, match="is not HOST:PORT"):
+    with pytest.raises(SettingsError, match="is not HOST:PORT") as raised:
         loopback(listen, "job's page", cause="because", fix="do this")
+    assert raised.value.fix
 
 
 def test_where_it_may_listen() -> None:
     assert loopback("127.0.0.1:0", "page", cause="", fix="") == ("127.0.0.1", 0)
+    assert loopback("127.0.0.9:1", "page", cause="", fix="") == ("127.0.0.9", 1)
     assert loopback("localhost:80", "page", cause="", fix="") == ("localhost", 80)
     assert loopback("[::1]:9", "page", cause="", fix="") == ("::1", 9)
     assert "no-store" in HEADERS["Cache-Control"]
