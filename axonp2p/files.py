@@ -50,7 +50,15 @@ def put_aside(path: Path) -> Path:
     names = (path.with_name(f"{path.name}{DAMAGED}{number or ''}") for number in itertools.count())
     aside = next(name for name in names if not name.exists())
     path.replace(aside)
+    take_wal_along(path, aside)
     return aside
+
+
+def take_wal_along(path: Path, aside: Path) -> None:
+    """Rename the files that SQLite keeps beside a database: it would take them for those of the next one at `path`."""
+    for end in ("-wal", "-shm"):
+        with suppress(FileNotFoundError):
+            path.with_name(path.name + end).replace(aside.with_name(aside.name + end))
 
 
 @contextmanager

@@ -7,7 +7,6 @@ sqlite-utils loads numpy, which an idle daemon does without.
 
 from __future__ import annotations
 
-import os
 import sqlite3
 import threading
 from collections.abc import Iterator
@@ -16,6 +15,7 @@ from pathlib import Path
 
 from axonp2p.disk_errors import texts_of_a_database
 from axonp2p.errors import SettingsError
+from axonp2p.files import put_aside
 from axonp2p.logs import get_logger
 from peer_daemon.control.status import HappeningTold, HistoryTold, SpanTold
 from peer_daemon.history.spans import goes_on, laid_out, lasting
@@ -156,11 +156,8 @@ class HistoryBook:
             # The lower byte is the kind of error, the others its details.
             if getattr(error, "sqlite_errorcode", 0) & 0xFF not in _DAMAGED:
                 raise
-            broken = self._path.with_name(f"{self._path.name}.broken")
-            os.replace(self._path, broken)
-            for rest in ("-wal", "-shm"):
-                self._path.with_name(self._path.name + rest).unlink(missing_ok=True)
-            log.warning("the history was damaged; a new one begins", reason=str(error), old=str(broken))
+            aside = put_aside(self._path)
+            log.warning("the history was damaged; a new one begins", reason=str(error), old=str(aside))
             self._row = None
             return _connect(self._path)
 

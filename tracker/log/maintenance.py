@@ -13,7 +13,7 @@ from pathlib import Path
 import sqlite_utils
 
 from axonp2p.errors import AxonError, LogDamaged, NotFound, SettingsError
-from axonp2p.files import locked, put_in_place
+from axonp2p.files import locked, put_in_place, take_wal_along
 from axonp2p.identity.key_file import load_or_create_key
 from axonp2p.identity.peer_id import PeerId
 from axonp2p.ledger.log_client import heads
@@ -252,8 +252,5 @@ def _put_aside(path: Path) -> Path | None:
     except sqlite3.Error:
         pass  # it is damaged: that is why another is put in its place
     os.link(path, aside)
-    for end in ("-wal", "-shm"):  # SQLite would take them for the new one's
-        beside = path.with_name(path.name + end)
-        if beside.exists():
-            beside.replace(aside.with_name(aside.name + end))
+    take_wal_along(path, aside)
     return aside

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from axonp2p.errors import AlreadyRunning, SettingsError
-from axonp2p.files import locked, replacing, write_whole
+from axonp2p.files import locked, put_aside, replacing, write_whole
 
 
 def test_a_file_is_replaced_whole(tmp_path: Path) -> None:
@@ -16,6 +16,15 @@ def test_a_file_is_replaced_whole(tmp_path: Path) -> None:
         write_whole(tmp_path / "file", content)
         assert (tmp_path / "file").read_bytes() == content
     assert [path.name for path in tmp_path.iterdir()] == ["file"]
+
+
+def test_nothing_of_a_damaged_database_is_lost_or_taken_for_a_part_of_the_next(tmp_path: Path) -> None:
+    for name in ("book.db", "book.db-wal", "book.db-shm"):
+        (tmp_path / name).write_text(name)
+    aside = put_aside(tmp_path / "book.db")
+    assert {path.name: path.read_text() for path in tmp_path.iterdir()} == {
+        aside.name + end: f"book.db{end}" for end in ("", "-wal", "-shm")
+    }
 
 
 def test_what_fails_midway_changes_nothing(tmp_path: Path) -> None:

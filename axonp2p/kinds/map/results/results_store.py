@@ -106,8 +106,6 @@ class ResultsStore:
             self.close()
             with self._database.telling():
                 aside = put_aside(self.path)
-                for rest in ("-wal", "-shm"):
-                    self.path.with_name(self.path.name + rest).unlink(missing_ok=True)
                 self._database.connection()
         return aside
 

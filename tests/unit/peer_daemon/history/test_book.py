@@ -132,7 +132,7 @@ def test_a_damaged_file_is_moved_aside(tmp_path, where):
     after = HistoryBook(path)
     after.began("ready", "free", "no job", NOON)
     assert told(after) == [("ready", 0, 0)]
-    assert path.with_name("history.db.broken").exists()
+    assert path.with_name("history.db.damaged").exists()
     after.close()
 
 
