@@ -13,8 +13,8 @@ from axonp2p.verification.judgement import Claim, Opinion, repeats
 from axonp2p.verification.rates import TRIALS
 
 NOT_DONE = (
-    "its own steps cannot be done again: in a process of its own, from the weights alone, the task fails, "
-    "as the log of the job at that peer tells"
+    "its own steps cannot be done again: in a process of its own, from the weights alone, the task fails "
+    "or has too little memory, as the log of the job at that peer tells"
 )
 ELSEWHERE = "the same steps, done again, lead elsewhere: the task keeps something between steps that changes them"
 

@@ -40,6 +40,7 @@ import torch
 
 from axonp2p.blobs.pieces import PIECE_BYTES, book_of
 from axonp2p.errors import AxonError, PeerMisbehaved, TaskMistake
+from axonp2p.sandbox.limits import MIB
 from axonp2p.sandbox.walls.landlock import write_only_below
 from axonp2p.tensors.coding import BYTES_A_VALUE
 from axonp2p.tensors.frozen_name import NAME_BYTES
@@ -61,6 +62,11 @@ LONGEST_S = 600.0
 MOST_KEPT_VALUES = 4_000_000
 """While a model, frozen parameters included, is as small as this, the server holds one of its own, and what the task
 imports."""
+LIBRARIES_MB = 150
+"""Of torch, in what this process has had at the most: the limit does not count them."""
+BARE_REDO_MB = 100
+STARTS_A_REDO = 3
+"""A redo has so many times the bytes from which its steps begin: these, weights, gradients, the optimiser's memory."""
 _POLL_S = 0.1
 _LENGTH = struct.Struct(">I")
 
@@ -95,11 +101,13 @@ class RedoRequest(Message, frozen=True):
 class RedoServer:
     """The worker's end. To be made before the worker has a second thread; `cores`: threads of a redo.
 
-    While a redo runs, what is written into `out` is its own, where there is one.
+    While a redo runs, what is written into `out` is its own, where there is one. A redo that would need more than
+    `memory_mb` with this process is not begun: it would end the job. 0: there is no limit.
     """
 
-    def __init__(self, cores: int, out: OutFolder | None = None) -> None:
+    def __init__(self, cores: int, out: OutFolder | None = None, *, memory_mb: int = 0) -> None:
         self._out = out
+        self._memory_mb = memory_mb
         ours, theirs = socket.socketpair()
         gc.freeze()  # a collection in either process would copy the pages that both share
         self._pid = os.fork()
@@ -115,6 +123,10 @@ class RedoServer:
         def redo(
             order: RedoSegment, start: memoryview, trainer: LocalTrainer, wanted: Callable[[], bool]
         ) -> SegmentRedone | None:
+            if trainer.device == CPU and (needed_mb := self._lacks_room(len(start))):
+                needed = f'memory = "{needed_mb} MiB" in job.toml, which has "{self._memory_mb} MiB"'
+                print(f"steps of member {order.of} again: they need {needed}", file=sys.stderr)
+                return redone(order, failed="cannot be done")
             folder = Path(tempfile.mkdtemp(prefix="redo-"))
             for name in ("work", "out"):
                 (folder / name).mkdir()
@@ -137,6 +149,11 @@ class RedoServer:
                 return self._redo(again, start, wanted)
 
         return redo
+
+    def _lacks_room(self, start_bytes: int) -> int:
+        """How many MiB the job would have to ask for; 0: there is room for a redo that begins from so many bytes."""
+        needed_mb = worker_peak_mb() + BARE_REDO_MB + STARTS_A_REDO * start_bytes // MIB
+        return needed_mb if 0 < self._memory_mb < needed_mb else 0
 
     def _file_of(self, trainer: LocalTrainer) -> str:
         """Where a redo finds the frozen parameters that its own `model()` does not make; written once."""
@@ -186,6 +203,11 @@ class RedoServer:
         self._server.close()
         os.kill(self._pid, signal.SIGKILL)
         os.waitpid(self._pid, 0)
+
+
+def worker_peak_mb() -> int:
+    """MiB that this process had at the most until now, of those that its limit counts."""
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024 - LIBRARIES_MB
 
 
 class _NotWanted(Exception):

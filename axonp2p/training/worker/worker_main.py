@@ -50,7 +50,7 @@ def serve(inside: Inside, start: Start) -> None:
     device = chosen_device(os.environ)
     out = OutFolder(SCRATCH)
     out.make()
-    redo_server = RedoServer(start.cores, out)
+    redo_server = RedoServer(start.cores, out, memory_mb=start.memory_mb)
     open_device(device)  # what is forked after it could use no card
     if device.type != "cpu":
         warm_up(device)

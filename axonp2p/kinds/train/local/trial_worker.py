@@ -54,7 +54,7 @@ def serve(inside: Inside, start: Start, bundle: Path) -> None:
 
     out = OutFolder(Path(tempfile.gettempdir()))
     out.make()
-    server = RedoServer(start.cores, out) if sys.platform == "linux" else None
+    server = RedoServer(start.cores, out, memory_mb=start.memory_mb) if sys.platform == "linux" else None
     use_threads(start.cores)
     inside.send(Started())
     message, _ = inside.receive()

@@ -13,7 +13,7 @@ from axonp2p.blobs.pieces import book_of
 from axonp2p.training.trainer.local_trainer import LegVerdict, LocalTrainer
 from axonp2p.training.trainer.task import Task
 from axonp2p.training.worker.out_folder import OutFolder
-from axonp2p.training.worker.redo_server import RedoServer
+from axonp2p.training.worker.redo_server import RedoServer, worker_peak_mb
 from tests.unit.training.trainer.test_local_trainer import TASK
 from tests.unit.training.worker.test_redo import legs, order, segments, trainer
 
@@ -64,6 +64,16 @@ def test_other_bytes_and_a_process_that_dies_are_answers_and_the_next_one_is_ask
     assert redo(wanted, data, made, lambda: True).end == end
     other.close()
     assert redo(wanted, data, made, lambda: True).failed == "cannot be done"
+
+
+def test_a_redo_for_which_memory_is_too_short_is_not_begun(tmp_path, capfd):
+    made = trainer(tmp_path)
+    wanted, data, _ = segment(made)
+    for memory_mb, failed in ((worker_peak_mb() // 2, "cannot be done"), (worker_peak_mb() + 500, "")):
+        server = RedoServer(1, memory_mb=memory_mb)
+        assert server.for_job(tmp_path, made._prepare)(wanted, data, made, lambda: True).failed == failed
+        server.close()
+    assert 'they need memory = "' in capfd.readouterr().err
 
 
 FROZEN = TASK.replace(
