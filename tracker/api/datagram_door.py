@@ -22,8 +22,8 @@ READ_TOGETHER = 32
 """Datagrams that are read before others in the program have their turn."""
 UNPROVEN_A_SECOND = 8_000.0
 UNPROVEN_BURST = 256.0
-"""Datagrams that prove nothing: over so many the door rests, so a flood, however fast or slow it comes, takes a quarter
-of a core at the most from callers by HTTPS. A million peers, who ask for 833 tokens a second, never notice."""
+"""Datagrams that prove nothing: over so many the door rests, so a flood, however fast it comes, takes some 30 % of a
+core from callers by HTTPS. A million peers, who ask for 833 tokens a second, never notice."""
 REST_S = 0.005
 """Meanwhile the kernel keeps what comes, and drops what it has no room for. A shorter rest costs more wakes."""
 RECEIVE_BUFFER = 4 * 2**20
