@@ -69,8 +69,11 @@ def write_text(folder: Path, trial: Trial, **train: object) -> Path:
 
 
 def text_memory_mb(millions: int) -> int:
-    """What a worker needs that trains the example with so many million values: torch, activations, thirty vectors."""
-    return 1070 + 130 * millions
+    """What a worker needs that trains the example with so many million values.
+
+    Torch, activations, some thirty vectors, and ten more in the process that takes another member's steps again.
+    """
+    return 1040 + 160 * millions
 
 
 def write_exchange(folder: Path, values: int, members: int, rounds: int, **train: object) -> Path:
