@@ -78,8 +78,13 @@ class Accused:
         return [rank for rank in pending.witnesses if self._has_shown(rank, pending, asked)]
 
     def _own_of(self, rank: int, pending: PendingConviction) -> list[OwnProof]:
-        """Steps of its own that it has done again, about as old as those in dispute."""
-        return self.proofs.of(rank, pending.case.round - KEPT_ROUNDS)
+        """Steps of its own that it has done again, about as old as those in dispute, and none of these."""
+        disputed = pending.case
+        return [
+            proof
+            for proof in self.proofs.of(rank, disputed.round - KEPT_ROUNDS)
+            if (rank, proof.round, proof.attempt, proof.step) != disputed.place
+        ]
 
     def _has_shown(self, rank: int, pending: PendingConviction, asked: Collection[int]) -> bool:
         """Whether it came to all ends of its own again that it was, and could be, asked about, as evidence shows it."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import struct
+from collections import Counter
 from random import Random
 
 import msgspec
@@ -388,6 +389,32 @@ def test_who_is_convicted_has_shown_as_much_as_evidence_has_to_show(seed):
     for by, steps in shown.items():
         committed = 3 * len({round for round, _ in steps} | ({told.round} if by == 2 else set())) - (by == 2)
         assert len(set(steps)) >= min(OWN_SEGMENTS, committed)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_evidence_shows_no_steps_in_dispute_also_where_several_claims_of_a_member_are(seed):
+    """It lies in two rounds, whose checks are under way together; asked about own steps, it says what it said before."""
+    random, desk, told, waiting, against = Random(seed), Conversation(), [], [], Counter()
+    for round in range(8):
+        members = [rank for rank in range(5) if rank != 2 or not any(one.convicted for one in told)]
+        reports = {rank: in_three(round, lies=rank == 2 and round in (1, 2)) for rank in members}
+        desk.finish(reports, round, every=3)
+        for _ in range(6):
+            waiting += [(rank, order) for rank, order in desk.asks().items() if rank in members]
+            random.shuffle(waiting)
+            for _ in range(len(waiting) // 2):
+                rank, order = waiting.pop()
+                at, lied = order.start.step + order.steps, rank == 2 == order.of and order.round in (1, 2)
+                end = -0.4 if lied and at == 3 else THIRDS[at]
+                found = desk.answers(rank, order, [end] * 32, [end - 0.1] * 32, at=at)
+                told += found.said
+                if found.taken and order.of == 2 != rank and order.round in (1, 2) and at == 3:
+                    against[order.round] += 1
+    (convicted,) = [one for one in told if one.convicted]
+    assert convicted.convicted == [2]
+    assert (convicted.round, convicted.first) not in [(one.round, one.step) for one in convicted.proofs if one.by == 2]
+    false = sorted(one.round for one in told if one.judgement.outcome is Outcome.CONVICTED)
+    assert false == sorted(round for round, several in against.items() if several == 2)
 
 
 def test_evidence_needs_few_reports_also_where_each_answers_once_a_round():
