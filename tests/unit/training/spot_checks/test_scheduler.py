@@ -393,7 +393,7 @@ def test_who_is_convicted_has_shown_as_much_as_evidence_has_to_show(seed):
 
 @pytest.mark.parametrize("seed", range(20))
 def test_evidence_shows_no_steps_in_dispute_also_where_several_claims_of_a_member_are(seed):
-    """It lies in two rounds, whose checks are under way together; asked about own steps, it says what it said before."""
+    """It lies in two rounds, whose checks are under way together; about own steps it says what it said before."""
     random, desk, told, waiting, against = Random(seed), Conversation(), [], [], Counter()
     for round in range(8):
         members = [rank for rank in range(5) if rank != 2 or not any(one.convicted for one in told)]
