@@ -52,8 +52,13 @@ class OwnProofs:
         self._say_so: set[int] = set()
 
     def note(self, claim: Claim, opinion: Opinion, segments: int, report: SignedFrame | None = None) -> None:
-        """It has done these steps of its own again, one of so many segments of a report, or says that it cannot."""
+        """It has done these steps of its own again, one of so many segments of a report, or says that it cannot.
+
+        Where it no longer held what they begin from, it was asked too late: that shows nothing.
+        """
         redone = opinion.redone
+        if redone.failed == "not handed over":
+            return
         if repeats(claim, opinion):
             place = redone.round, redone.attempt, redone.step
             proof = OwnProof(opinion.by, *place, segments, report, opinion.signed)

@@ -26,7 +26,7 @@ from axonp2p.client.run.blob_office import AT_ONCE, BlobOffice
 from axonp2p.clock import SystemClock
 from axonp2p.errors import JobFileWrong, Refused, Unreachable
 from axonp2p.jobs.bundle import Bundle, alone
-from axonp2p.jobs.messages import SetRoster, WorkerEnded
+from axonp2p.jobs.messages import WorkerEnded
 from axonp2p.transport.sessions.session import Session
 from tests.unit.client.conftest import Daemon
 from tests.unit.client.run.test_crew import crew_of, rosters

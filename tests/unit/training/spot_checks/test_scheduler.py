@@ -184,6 +184,19 @@ def test_where_those_who_accuse_do_not_come_to_their_own_ends_nobody_has_to_go(h
     ]
 
 
+def test_who_is_asked_too_late_about_own_steps_is_asked_about_later_ones():
+    desk, told = Conversation(), []
+    desk.finish_checked(everybody())
+    desk.finish(everybody(round=1, of_2=FALSE), 1)
+    for round in range(2, 6):
+        while asked := desk.asks():
+            for rank, order in asked.items():
+                late = rank == order.of and order.round < 2
+                told += desk.answers(rank, order, failed="not handed over" if late else "").said
+        desk.finish(everybody(round=round), round)
+    assert [one.convicted for one in told if one.of == 2 and one.round == 1] == [[2]]
+
+
 def test_where_work_cannot_be_checked_any_more_nobody_is_accused_any_more():
     desk = Conversation()
     desk.finish(everybody(of_2=FALSE))
