@@ -214,6 +214,7 @@ class SpotChecks:
             case Outcome.PASSED:
                 self._passed[case.of] = self.trust_in(case.of).passed + 1
                 self._withheld[case.of] = 0
+            # Another claim of a member that is accused already is only told: evidence is about one of them.
             case Outcome.CONVICTED if case.of not in self._accused.pending:
                 self._accused.pending[case.of] = PendingConviction(case.of, case, judgement, self._round)
                 return
