@@ -26,9 +26,9 @@ class StartingPeers:
         self._ready.add(rank)
 
     def steps_begin(self, now: float) -> None:
-        """They were told to take their first steps."""
+        """They were told to take their first steps: news of those is due by itself, and the step-timeout runs."""
         if self._steps_began is None:
-            self._steps_began, self._next = now, max(self._next, now + FIRST_S)
+            self._steps_began, self._next = now, now + FIRST_S
 
     def stepped(self, rank: int) -> None:
         """This one has come through a local step."""

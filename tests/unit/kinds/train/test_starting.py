@@ -61,3 +61,15 @@ def test_whose_data_or_first_step_takes_long_is_told_since_when() -> None:
     assert starting.due(9.0 + FIRST_S + AGAIN_S, NAMES, set(NAMES)) is not None
     starting.round_done()
     assert starting.over(NAMES)
+
+
+def test_first_steps_are_told_of_in_time_though_slow_starters_were_just_told_of() -> None:
+    starting = StartingPeers(0.0)
+    assert starting.due(FIRST_S, NAMES, set()) is not None
+    for rank in NAMES:
+        starting.ready(rank)
+    starting.steps_begin(FIRST_S + 2)
+    assert starting.due(FIRST_S + 2 + FIRST_S - 1, NAMES, set(NAMES)) is None
+    event = starting.due(FIRST_S + 2 + FIRST_S, NAMES, set(NAMES))
+    assert event is not None
+    assert event.stepping == ["otter", "heron", "lynx"]
