@@ -237,7 +237,8 @@ def why_no_sandbox() -> str:
         return f"a worker of root's runs as another user, who may not read {closed}{FIXED_BY}chmod -R a+rX {closed}"
     with contextlib.ExitStack() as opened:
         folder = opened.enter_context(tempfile.TemporaryDirectory(prefix="axon-"))
-        files = tuple(opened.enter_context(file).fileno() for file in made_up_files())
+        limits = Limits(cores=1, memory_mb=256, scratch_mb=1)
+        files = tuple((opened.enter_context(file).fileno(), path) for file, path in made_up_files(limits))
         program = opened.enter_context(open_filter()).fileno()
         # Where a worker waits for its word to go, there are zeros to be read at once.
         info = opened.enter_context(open("/dev/null", "wb")).fileno()
@@ -245,7 +246,7 @@ def why_no_sandbox() -> str:
         command = bubblewrap_command(
             bubblewrap,
             environment,
-            Limits(cores=1, memory_mb=256, scratch_mb=1),
+            limits,
             job_folder=folder,
             descriptors=Descriptors(files=files, info=info, go=go, filter=program),
             run=["axonp2p.sandbox.limits"],
@@ -257,7 +258,7 @@ def why_no_sandbox() -> str:
                 env={},
                 stdin=subprocess.DEVNULL,
                 capture_output=True,
-                pass_fds=(*files, info, go, program),
+                pass_fds=(*(file for file, _ in files), info, go, program),
                 timeout=_TRY_TIMEOUT_S,
                 check=False,
             )

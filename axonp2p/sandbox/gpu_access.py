@@ -12,6 +12,11 @@ from dataclasses import dataclass
 
 LIBRARIES_INSIDE = "/nvidia"
 """Where the driver's libraries lie in the sandbox."""
+THREAD_NAMES = f"{LIBRARIES_INSIDE}/thread-names.so"
+"""The library of `thread_names`, without which CUDA does not start."""
+OWN_MAPS = "/proc/self/maps"
+"""CUDA looks there for addresses that nobody uses, and then asks the kernel for them without insisting, so a list that
+is not true does no harm. Without the file it says that memory is short."""
 TOLD = ("/proc/devices", "/proc/driver/nvidia/params")
 """Files that the driver's libraries read before they open a node: its numbers, and that nobody is to make nodes."""
 CONTROL, MEMORY = "/dev/nvidiactl", "/dev/nvidia-uvm"
@@ -94,6 +99,7 @@ def gpu_variables(gpu: GpuAccess) -> dict[str, str]:
     """Its environment variables. `AXON_DEVICE` tells the worker's own code that there is one."""
     return {
         "AXON_DEVICE": "cuda",
+        "LD_PRELOAD": THREAD_NAMES,
         "CUDA_VISIBLE_DEVICES": gpu.uuid,
         "CUDA_DEVICE_ORDER": "PCI_BUS_ID",
         # The driver's code compiled for this card; gone with the sandbox, so that no job leaves anything for the next.

@@ -16,7 +16,7 @@ from typing import IO
 from axonp2p.errors import AxonError, SandboxMissing, SettingsError
 from axonp2p.sandbox.environment import find_environment, is_open_to_all
 from axonp2p.sandbox.limits import Limits
-from axonp2p.sandbox.walls.command_line import FILES, Descriptors, bubblewrap_command
+from axonp2p.sandbox.walls.command_line import Descriptors, bubblewrap_command, made_up
 from axonp2p.sandbox.walls.diagnosis import INSTALL
 from axonp2p.sandbox.walls.drop_privileges import choose_user
 from axonp2p.sandbox.walls.seccomp import open_filter
@@ -49,28 +49,29 @@ class _Ends:
     info_inside: IO[bytes]
     go: IO[bytes]
     go_inside: IO[bytes]
-    files: tuple[IO[bytes], ...]
+    files: tuple[tuple[IO[bytes], str], ...]
+    """Each that is made up, and its path inside."""
     filter: IO[bytes]
 
     @classmethod
-    def make(cls, *, gpu: bool) -> _Ends:
+    def make(cls, limits: Limits) -> _Ends:
         """Raises `SandboxMissing`."""
-        filter_ = open_filter(gpu=gpu)
+        filter_ = open_filter(gpu=limits.gpu is not None)
         channel, channel_inside = socket.socketpair()
         log, log_inside = _pipe()
         info, info_inside = _pipe()
         go_inside, go = _pipe()
-        files = made_up_files()
+        files = made_up_files(limits)
         return cls(channel, channel_inside, log, log_inside, info, info_inside, go, go_inside, files, filter_)
 
     @property
     def passed(self) -> tuple[int, ...]:
-        kept = (self.info_inside, self.go_inside, self.filter, *self.files)
+        kept = (self.info_inside, self.go_inside, self.filter, *(file for file, _ in self.files))
         return (self.channel_inside.fileno(), *(end.fileno() for end in kept))
 
     @property
     def descriptors(self) -> Descriptors:
-        files = tuple(file.fileno() for file in self.files)
+        files = tuple((file.fileno(), path) for file, path in self.files)
         return Descriptors(
             files=files,
             info=self.info_inside.fileno(),
@@ -80,7 +81,7 @@ class _Ends:
 
     def close_inside(self) -> None:
         self.channel_inside.close()
-        for end in (self.log_inside, self.info_inside, self.go_inside, self.filter, *self.files):
+        for end in (self.log_inside, self.info_inside, self.go_inside, self.filter, *(file for file, _ in self.files)):
             end.close()
 
     def close(self) -> None:
@@ -101,14 +102,14 @@ def find_bubblewrap() -> str:
     return found
 
 
-def made_up_files() -> tuple[IO[bytes], ...]:
-    """The contents of `FILES`, each in memory, to be read from its start."""
+def made_up_files(limits: Limits) -> tuple[tuple[IO[bytes], str], ...]:
+    """Each file that is made up, in memory, to be read from its start; and its path inside."""
     files = []
-    for path, content in FILES.items():
+    for path, content in made_up(limits).items():
         file = open(os.memfd_create(path), "w+b", buffering=0)  # noqa: SIM115  bubblewrap reads it
-        file.write(content.encode())
+        file.write(content)
         file.seek(0)
-        files.append(file)
+        files.append((file, path))
     return tuple(files)
 
 
@@ -158,7 +159,7 @@ async def _launch(
     prepare: Callable[[InitProcess], None],
 ) -> Launched:
     bubblewrap = find_bubblewrap()
-    ends = _Ends.make(gpu=limits.gpu is not None)
+    ends = _Ends.make(limits)
     process: asyncio.subprocess.Process | None = None
     first: InitProcess | None = None
     try:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from axonp2p.findings import Check, FindingState, ok, warn
 from axonp2p.plain_text import mebibytes_text, plural
 from axonp2p.sandbox.gpu_access import missing_libraries, missing_nodes
+from axonp2p.sandbox.thread_names import MACHINES
 from peer_daemon.gpus.seen_gpus import SeenGpu, SeenGpus
 
 ALLOW = "gpu = true under [peer] in config.toml (docs/safety.md says what lending a GPU adds)"
@@ -43,6 +44,8 @@ def why_no_card(seen: SeenGpus) -> NotLent | None:
             f"the installed torch needs CUDA {seen.torch_cuda}, and driver {seen.driver} runs {seen.driver_cuda}",
             f"install a driver for CUDA {seen.torch_cuda}, or a torch for CUDA {seen.driver_cuda}",
         )
+    if seen.machine not in MACHINES:
+        return NotLent(f"cards are lent beside {' and '.join(MACHINES)} processors only, and this is {seen.machine}")
     if missing := missing_libraries(seen.files):
         return NotLent(
             f"driver {seen.driver} has no {' and no '.join(missing)}", "install the driver's libraries for computing"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import os
 import time
 from collections.abc import Callable, Iterable
 from contextlib import suppress
@@ -42,6 +43,7 @@ def see_gpus() -> SeenGpus:
             driver_cuda=f"{cuda // 1000}.{cuda % 1000 // 10}",
             unseen="" if cards else "NVIDIA's driver finds no card",
             torch_cuda=torch_cuda(),
+            machine=os.uname().machine,
             files=find_driver(driver),
             others=others,
         )

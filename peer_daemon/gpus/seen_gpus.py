@@ -40,6 +40,8 @@ class SeenGpus:
     """The fix for that; empty where there is none."""
     torch_cuda: str = ""
     """The CUDA that the installed torch was built for; empty for a build that computes on processors alone."""
+    machine: str = "x86_64"
+    """The kind of processor, as `os.uname` names it."""
     files: DriverFiles = field(default_factory=DriverFiles)
     others: tuple[str, ...] = ()
     """Cards of other vendors, each as a sentence says it: "an AMD card"."""

@@ -13,17 +13,19 @@ from dataclasses import dataclass
 from pathlib import PurePosixPath
 
 from axonp2p.errors import SettingsError
-from axonp2p.sandbox.gpu_access import gpu_arguments, gpu_variables, library_path
+from axonp2p.sandbox.gpu_access import OWN_MAPS, THREAD_NAMES, gpu_arguments, gpu_variables, library_path
 from axonp2p.sandbox.limits import MIB, Limits
+from axonp2p.sandbox.thread_names import thread_names_library
 from axonp2p.sandbox.walls.subordinate_uids import arguments
 
 NOBODY = 65534
 FILES = {
-    "/etc/passwd": "axon:x:65534:65534::/tmp:/none\n",
-    "/etc/group": "axon:x:65534:\n",
-    "/etc/nsswitch.conf": "passwd: files\ngroup: files\nhosts: files\n",
+    "/etc/passwd": b"axon:x:65534:65534::/tmp:/none\n",
+    "/etc/group": b"axon:x:65534:\n",
+    "/etc/nsswitch.conf": b"passwd: files\ngroup: files\nhosts: files\n",
 }
 """Files made up for the sandbox, so that none of the machine's is shown."""
+_NO_MAPS = b"00400000-00401000 r--p 00000000 00:00 0 \n"
 _DEVICES = ("null", "full", "random", "urandom")
 _DATA_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 
@@ -49,8 +51,8 @@ class Environment:
 class Descriptors:
     """Numbers of descriptors that bubblewrap itself reads and closes."""
 
-    files: tuple[int, ...]
-    """The content of each of `FILES`, in order."""
+    files: tuple[tuple[int, str], ...]
+    """(descriptor, path inside) of the content of each file that is made up."""
     info: int
     """It writes there which process is the sandbox's first."""
     go: int
@@ -96,6 +98,11 @@ def bubblewrap_command(
     ]
 
 
+def made_up(limits: Limits) -> dict[str, bytes]:
+    """Path inside -> content of the files that this sandbox has, and the machine has not."""
+    return FILES | ({THREAD_NAMES: thread_names_library(), OWN_MAPS: _NO_MAPS} if limits.gpu else {})
+
+
 def _namespaces(user: int | None) -> list[str]:
     if user is None:
         return [
@@ -118,7 +125,9 @@ def _folders(
     descriptors: Descriptors,
 ) -> list[str]:
     words: list[str] = []
-    for folder in _above([*(inside for _, inside in environment.binds), *FILES, *(f"/data/{name}" for name in data)]):
+    for folder in _above(
+        [*(inside for _, inside in (*environment.binds, *descriptors.files)), *(f"/data/{name}" for name in data)]
+    ):
         words += ["--perms", "0755", "--dir", folder]
     for outside, inside in environment.binds:
         words += ["--ro-bind", outside, inside]
@@ -126,7 +135,7 @@ def _folders(
         words += ["--size", "4096", "--perms", "0555", "--tmpfs", inside, "--remount-ro", inside]
     for target, inside in environment.links:
         words += ["--symlink", target, inside]
-    for descriptor, path in zip(descriptors.files, FILES, strict=True):
+    for descriptor, path in descriptors.files:
         words += ["--perms", "0444", "--ro-bind-data", str(descriptor), path]
     words += ["--size", str(64 * 1024), "--tmpfs", "/dev"]
     for device in _DEVICES:

@@ -16,7 +16,7 @@ import os
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from axonp2p.sandbox.gpu_access import LIBRARIES_INSIDE, TOLD
+from axonp2p.sandbox.gpu_access import LIBRARIES_INSIDE, OWN_MAPS, TOLD
 
 NEWEST = 7
 """The newest version that this file knows rights of; version 7 added none, only words in the kernel's audit log."""
@@ -40,7 +40,7 @@ _CHANGE = (_READ | _WRITE_FILE | _TRUNCATE | _REFER | _REMOVE_FOLDER | _REMOVE_F
 
 PLACES: dict[str, int] = {
     **dict.fromkeys(("/usr", "/lib", "/lib32", "/lib64", "/python", "/packages", "/axon", LIBRARIES_INSIDE), _RUN),
-    **dict.fromkeys(("/job", "/blobs", "/data", "/etc", "/proc/cpuinfo", "/proc/meminfo", *TOLD), _READ),
+    **dict.fromkeys(("/job", "/blobs", "/data", "/etc", "/proc/cpuinfo", "/proc/meminfo", OWN_MAPS, *TOLD), _READ),
     # Nothing that was written inside is run as a program. Python's modules are read, so they are not meant.
     "/tmp": _CHANGE,  # noqa: S108
     **dict.fromkeys((f"/dev/{name}" for name in ("null", "full", "random", "urandom")), _READ | _WRITE_FILE),

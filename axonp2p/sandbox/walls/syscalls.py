@@ -121,6 +121,9 @@ GPU_ALLOWED = (
     # Its requests to nvidia-uvm, which are plain numbers (UVM_IOCTL_BASE), but for the first and the last.
     ("ioctl", Argument(1, 0xFFFFFF00, (0,))),
     ("ioctl", Argument(1, _LOW, (0x30000001, 0x30000002))),
+    # Memory that the card reads is shared without a file (CUDA 13: some 20 MiB a process). What a job hides in it, the
+    # watch on the machine's free memory sees, as with memory that the driver takes.
+    ("mmap", Argument(3, _MAP_KIND | _MAP_WITHOUT_FILE, (1 | _MAP_WITHOUT_FILE,))),
 )
 """Allowed beside `LIMITED` to a worker that has a GPU. Landlock and the mounts say of which nodes they may be asked."""
 

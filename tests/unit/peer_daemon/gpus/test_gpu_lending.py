@@ -45,6 +45,7 @@ def test_an_owner_who_did_not_allow_it_hears_how() -> None:
     [
         ({"torch_cuda": ""}, "the installed torch computes on processors alone", "the build of torch for CUDA"),
         ({"driver_cuda": "12.8"}, "needs CUDA 13.0, and driver 580.1 runs 12.8", "install a driver for CUDA 13.0"),
+        ({"machine": "aarch64"}, "beside x86_64 processors only, and this is aarch64", ""),
         ({"files": replace(FILES, libraries=FILES.libraries[:1])}, "no libnvidia-ptxjitcompiler.so.1", "libraries"),
         ({"cards": (), "unseen": "no driver", "unseen_fix": "get one"}, "no driver", "get one"),
     ],

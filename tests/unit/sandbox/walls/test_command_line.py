@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from axonp2p.sandbox.gpu_access import GpuAccess
 from axonp2p.sandbox.limits import Limits
-from axonp2p.sandbox.walls.command_line import FILES, Descriptors, Environment, bubblewrap_command, variables
+from axonp2p.sandbox.walls.command_line import Descriptors, Environment, bubblewrap_command, made_up, variables
 from axonp2p.sandbox.walls.subordinate_uids import FIRST_USER
 
 ENVIRONMENT = Environment(
@@ -15,6 +15,7 @@ ENVIRONMENT = Environment(
     library_path="/python/lib",
 )
 LIMITS = Limits(cores=3, memory_mb=512, scratch_mb=64)
+FILES_PASSED = ((10, "/etc/passwd"), (11, "/etc/group"), (12, "/etc/nsswitch.conf"))
 
 
 def command(user: int | None = None, limits: Limits = LIMITS, blobs: str = "") -> list[str]:
@@ -23,7 +24,7 @@ def command(user: int | None = None, limits: Limits = LIMITS, blobs: str = "") -
         ENVIRONMENT,
         limits,
         job_folder="/home/ann/jobs/1",
-        descriptors=Descriptors(files=(10, 11, 12), info=13, go=14, filter=15),
+        descriptors=Descriptors(files=FILES_PASSED, info=13, go=14, filter=15),
         run=["worker", "7"],
         user=user,
         blobs=blobs,
@@ -90,8 +91,15 @@ def test_only_what_the_environment_names_and_the_job_are_bound() -> None:
 
 
 def test_files_about_people_and_groups_are_made_up() -> None:
-    assert arguments_of("--ro-bind-data", 2) == [[str(10 + number), path] for number, path in enumerate(FILES)]
-    assert "axon" in FILES["/etc/passwd"]
+    assert arguments_of("--ro-bind-data", 2) == [[str(descriptor), path] for descriptor, path in FILES_PASSED]
+    assert b"axon" in made_up(LIMITS)["/etc/passwd"]
+
+
+def test_a_worker_with_a_card_has_a_library_that_names_no_threads() -> None:
+    with_card = replace(LIMITS, gpu=GpuAccess("GPU-1", (), (), 1024))
+    assert made_up(with_card).keys() - made_up(LIMITS).keys() == {"/nvidia/thread-names.so", "/proc/self/maps"}
+    assert variables(ENVIRONMENT, with_card)["LD_PRELOAD"] == "/nvidia/thread-names.so"
+    assert "LD_PRELOAD" not in variables(ENVIRONMENT, LIMITS)
 
 
 def test_the_worker_waits_for_our_word_and_is_run_last() -> None:

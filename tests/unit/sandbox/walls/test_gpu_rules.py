@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import mmap
+
 import msgspec
 import pytest
 
@@ -34,6 +36,13 @@ def test_what_cuda_asks_of_its_driver_goes_through(name: str) -> None:
 @pytest.mark.parametrize("name", CALLS_OF_OTHERS)
 def test_what_is_asked_of_other_devices_does_not(name: str) -> None:
     assert not allowed(CALLS_OF_OTHERS[name])
+
+
+def test_memory_that_is_shared_without_a_file_is_for_cuda_alone() -> None:
+    shared = mmap.MAP_SHARED | mmap.MAP_ANONYMOUS
+    rules = [argument for name, argument in GPU_ALLOWED if name == "mmap"]
+    assert any(shared & rule.mask in rule.values for rule in rules)
+    assert shared & LIMITED["mmap"].mask not in LIMITED["mmap"].values
 
 
 def test_only_a_worker_with_a_gpu_has_the_wider_filter() -> None:
