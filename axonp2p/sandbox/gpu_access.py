@@ -20,6 +20,8 @@ is not true does no harm. Without the file it says that memory is short."""
 TOLD = ("/proc/devices", "/proc/driver/nvidia/params")
 """Files that the driver's libraries read before they open a node: its numbers, and that nobody is to make nodes."""
 CONTROL, MEMORY = "/dev/nvidiactl", "/dev/nvidia-uvm"
+NODES = (CONTROL, MEMORY, *(f"/dev/nvidia{minor}" for minor in range(32)))
+"""Those that a sandbox may have: both, and one of the others."""
 _LIBRARY = re.compile(r"lib(?:cuda|nvidia-(?:ml|ptxjitcompiler|nvvm\d*|gpucomp))\.so(?:\.[0-9.]+)?")
 
 

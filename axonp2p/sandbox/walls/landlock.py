@@ -125,13 +125,16 @@ def restrict_self(*, executes: bool, devices: Iterable[str] = ()) -> int:
     return found
 
 
-def write_only_below(folder: str) -> int:
-    """Give up changing any file but those below this folder, and devices; gives back and raises as `restrict_self`."""
+def write_only_below(folder: str, devices: Iterable[str] = ()) -> int:
+    """Give up changing any file but those below this folder, and devices; gives back and raises as `restrict_self`.
+
+    `devices`: nodes of a GPU, as far as they are here.
+    """
     found = version()
     if found:
         writing = handled(found).files & ~_NO_CHANGE
-        devices = {path: writing & _WRITE_FILE for path in PLACES if path.startswith("/dev/")}
-        _restrict(Handled(writing, 0, 0), {folder: writing, **devices})
+        places = (*(path for path in PLACES if path.startswith("/dev/")), *devices)
+        _restrict(Handled(writing, 0, 0), {folder: writing, **dict.fromkeys(places, writing & _WRITE_FILE)})
     return found
 
 

@@ -40,6 +40,7 @@ import torch
 
 from axonp2p.blobs.pieces import PIECE_BYTES, book_of
 from axonp2p.errors import AxonError, PeerMisbehaved, TaskMistake
+from axonp2p.sandbox.gpu_access import NODES
 from axonp2p.sandbox.limits import MIB
 from axonp2p.sandbox.walls.landlock import write_only_below
 from axonp2p.tensors.coding import BYTES_A_VALUE
@@ -362,7 +363,7 @@ def _keep_to(folder: str) -> None:
     """Write nowhere but in this folder: other files are those of this member's training."""
     os.environ["TMPDIR"] = tempfile.tempdir = f"{folder}/work"
     os.environ["AXON_OUT"] = f"{folder}/out"
-    if not write_only_below(folder):
+    if not write_only_below(folder, NODES):
         resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))  # then it writes nothing at all
 
 

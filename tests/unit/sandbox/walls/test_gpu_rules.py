@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import mmap
+import subprocess
+import sys
+from pathlib import Path
 
 import msgspec
 import pytest
@@ -55,6 +58,33 @@ def test_its_nodes_may_be_opened_and_asked_and_nothing_else_changes() -> None:
     assert not newest & (landlock._EXECUTE | landlock._READ_FOLDER | landlock._MAKE_DEVICE)
     assert all(device_rights(version) & ~handled(version).files == 0 for version in range(1, 8))
     assert all(not rights & landlock._IOCTL_DEVICE for rights in landlock.PLACES.values())
+
+
+WRITE = """
+import sys
+from axonp2p.sandbox.walls.landlock import write_only_below
+folder, file, *devices = sys.argv[1:]
+version = write_only_below(folder, devices)
+for path in (f"{folder}/own", file, "/dev/zero"):
+    try:
+        open(path, "r+b" if path == "/dev/zero" else "wb").close()
+        print("open")
+    except PermissionError:
+        print("refused" if version else "open")
+"""
+
+
+def test_who_writes_into_one_folder_alone_reaches_its_card_all_the_same(tmp_path: Path) -> None:
+    own = tmp_path / "own"
+    own.mkdir()
+
+    def opened(*devices: str) -> list[str]:
+        command = [sys.executable, "-c", WRITE, str(own), str(tmp_path / "other"), *devices]
+        return subprocess.run(command, capture_output=True, text=True, check=True).stdout.split()
+
+    other = "refused" if landlock.version() else "open"
+    assert opened() == ["open", other, other]
+    assert opened("/dev/zero", "/dev/none") == ["open", other, "open"]
 
 
 @pytest.mark.parametrize(
