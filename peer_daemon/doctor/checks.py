@@ -24,6 +24,7 @@ _TURNS: dict[Priority, str] = {
     "low": "jobs have a turn a tenth as often as your programs (nice 10)",
     "normal": "jobs have their turns as your programs have, since the settings say so",
 }
+_KEEP_THE_CARD = "gpu = false under [peer] in config.toml, until it is mended; please report it"
 _DO_NOT_LEND = "do not lend this machine: axon-peer pause; axon-peer doctor --verbose shows more; please report it"
 
 
@@ -33,7 +34,7 @@ def checks_of(facts: PeerFacts, *, verbose: bool = False) -> list[Check]:
         *_machine(facts.machine),
         *_contain(facts.contain, verbose),
         *_kinds(facts.contain, facts.machine.kinds),
-        *_gpus(facts.machine),
+        *_gpus(facts.machine, facts.contain),
         *_senses(facts.senses),
         *_ports(facts.ports),
         *_trackers(facts.trackers),
@@ -110,8 +111,10 @@ def _kinds(contain: ContainFacts, chosen: Sequence[str]) -> Iterable[Check]:
             yield Check(state, "kinds", f"no {kind.name} job runs here: {why}", _LANDLOCK)
 
 
-def _gpus(machine: MachineFacts) -> Iterable[Check]:
-    return checks_of_gpus(machine.gpus, allowed=machine.lends_gpu, no_power_limit=machine.no_power_limit)
+def _gpus(machine: MachineFacts, contain: ContainFacts) -> Iterable[Check]:
+    yield from checks_of_gpus(machine.gpus, allowed=machine.lends_gpu, no_power_limit=machine.no_power_limit)
+    if contain.no_cuda:
+        yield Check(FindingState.FAIL, "gpu", f"no job can compute on the card: {contain.no_cuda}", _KEEP_THE_CARD)
 
 
 def _wall(attempts: Sequence[Tried], verbose: bool) -> Iterable[Check]:

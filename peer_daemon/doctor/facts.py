@@ -77,6 +77,8 @@ class ContainFacts:
     """Why a process cannot be put behind everything else; empty where it can."""
     attempts: Sequence[Tried] = ()
     """Attacks on the wall; none where there is no sandbox."""
+    no_cuda: str = ""
+    """Why no job can compute on the first card that is lent; empty where one can, and where none is lent."""
 
 
 @dataclass(frozen=True)

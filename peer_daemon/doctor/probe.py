@@ -17,6 +17,7 @@ from axonp2p.errors import AxonError, KeyFileUnsafe, NoDaemon, SandboxMissing, S
 from axonp2p.identity.key_file import load_or_create_key
 from axonp2p.missing_modules import installed_versions
 from axonp2p.sandbox.attacks.run import try_the_wall
+from axonp2p.sandbox.card_trial import why_no_cuda
 from axonp2p.sandbox.child import why_no_sandbox
 from axonp2p.sandbox.gpu_access import GpuAccess
 from axonp2p.sandbox.limits import Priority
@@ -120,6 +121,7 @@ async def _contain(priority: Priority, gpu: GpuAccess | None) -> ContainFacts:
         priority=priority,
         no_idle=await asyncio.to_thread(_why_not, priority),
         attempts=[] if no_sandbox else await try_the_wall(gpu, priority),
+        no_cuda=await why_no_cuda(gpu, priority) if gpu and not no_sandbox else "",
     )
 
 

@@ -13,6 +13,7 @@ import pytest
 
 from axonp2p.sandbox.attacks.attack import Tried
 from axonp2p.sandbox.attacks.run import try_the_wall
+from axonp2p.sandbox.card_trial import why_no_cuda
 from axonp2p.sandbox.gpu_access import nodes_of
 from tests.system.sandbox.hostile import played_gpu
 from tests.system.sandbox.hostile.users import AS_ANYBODY, AS_ROOT, run_as, why_not
@@ -46,6 +47,11 @@ def test_no_attack_gets_beyond_the_card_that_it_was_given(nodes: str, who: str) 
     assert tried["other-requests-to-gpu"].said == "Operation not permitted"
     assert tried["left-in-gpu-cache"].said != "there is no such place"
     assert tried["settings-of-gpu"].said.startswith("not run:")
+
+
+async def test_a_card_on_which_nothing_computes_is_told_as_that(nodes: str) -> None:
+    why = await why_no_cuda(played_gpu.played(Path(nodes)), "normal")
+    assert why.startswith("its library cannot be loaded: /nvidia/libcuda.so.1: ")
 
 
 async def test_a_sandbox_without_one_makes_no_attack_on_it() -> None:

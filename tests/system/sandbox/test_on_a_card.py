@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from axonp2p.sandbox.attacks.run import try_the_wall
+from axonp2p.sandbox.card_trial import why_no_cuda
 from axonp2p.sandbox.gpu_access import GpuAccess
 from axonp2p.sandbox.limits import Limits
 from axonp2p.sandbox.watch.process_tree import descendants
@@ -52,6 +53,10 @@ async def test_torch_computes_there_and_the_driver_names_the_worker(sandboxed: A
         assert used_mb(look, holder) > 16
         assert why_over(look, holder)
         assert OwnersUse().decide({card.uuid: look}, {card.uuid: holder}, 0, 0.0) == {}
+
+
+async def test_the_doctors_trial_computes_there(card: GpuAccess) -> None:
+    assert not await why_no_cuda(card)
 
 
 async def test_no_attack_gets_beyond_the_card(card: GpuAccess) -> None:

@@ -53,6 +53,13 @@ def test_what_the_priority_of_jobs_means_is_said() -> None:
         assert words in report_text(found("contain", priority=priority))
 
 
+def test_a_card_that_is_lent_and_computes_nothing_is_a_failure() -> None:
+    (one,) = wrong(found("contain", no_cuda="CUDA does not start (error 304 of cuInit)"))
+    assert one.state is FindingState.FAIL
+    assert one.text == "no job can compute on the card: CUDA does not start (error 304 of cuInit)"
+    assert one.fix.startswith("gpu = false")
+
+
 def test_a_sound_machine_has_nothing_wrong() -> None:
     text = report_text(found())
     assert text.endswith("All is well.")
