@@ -137,5 +137,4 @@ def test_an_owner_whose_program_computes_on_the_card_has_it_back(
                 time.sleep(0.1)
         finally:
             owners.kill()
-    print(f"handed back after {time.monotonic() - began:.1f} s")
     job.cancel()
