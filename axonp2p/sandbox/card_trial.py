@@ -5,21 +5,19 @@ The wall may hold and yet keep out what a driver needs, as it did until a real c
 
 from __future__ import annotations
 
-import asyncio
 import ctypes
 import os
-import sys
 import tempfile
 from pathlib import Path
 
-from axonp2p.errors import AxonError
+from axonp2p.errors import Unreachable
+from axonp2p.sandbox.attacks.run import only_answer
 from axonp2p.sandbox.child import start_worker
 from axonp2p.sandbox.gpu_access import GpuAccess
-from axonp2p.sandbox.inside import Inside, apply_limits
+from axonp2p.sandbox.inside import begin_trial
 from axonp2p.sandbox.limits import Limits, Priority
-from axonp2p.sandbox.messages import BundleReady, Control, Start, Started
+from axonp2p.sandbox.messages import Control
 
-_WAIT_S = 60.0
 _SAID = 300
 """Bytes of the answer that are believed."""
 
@@ -34,27 +32,14 @@ async def why_no_cuda(gpu: GpuAccess, priority: Priority = "idle") -> str:
         os.chmod(folder, 0o755)  # noqa: S103  a worker of root's is another user
         worker = await start_worker(Path(folder), limits, program=__name__)
         try:
-            async with asyncio.timeout(_WAIT_S):
-                await worker.channel.send(limits.start())
-                await worker.channel.receive()
-                await worker.channel.send(BundleReady())
-                _, said = await worker.channel.receive()
-            return bytes(said[:_SAID]).decode(errors="replace")
-        except (AxonError, TimeoutError) as error:
-            end = await worker.kill()
-            return f"the trial {end.reason} ({error or f'nothing came of it in {_WAIT_S:g} s'})"
-        finally:
-            await worker.kill()
+            return await only_answer(worker, limits, lambda said: bytes(said[:_SAID]).decode(errors="replace"))
+        except Unreachable as error:
+            return f"the trial {error}"
 
 
 def main() -> None:
     """The sandbox's part."""
-    channel = Inside(int(sys.argv[1]))
-    start, _ = channel.receive()
-    assert isinstance(start, Start)
-    apply_limits(start)
-    channel.send(Started())
-    channel.receive()
+    channel, _ = begin_trial()
     channel.send(Control(), _why_not().encode())
 
 

@@ -21,7 +21,7 @@ from collections.abc import Callable
 
 from axonp2p.errors import AxonError, MalformedMessage, MessageTooLarge, Unreachable
 from axonp2p.sandbox.limits import kernel_limits
-from axonp2p.sandbox.messages import FromWorkerMessage, StandBy, StandsBy, Start, ToWorkerMessage
+from axonp2p.sandbox.messages import FromWorkerMessage, StandBy, StandsBy, Start, Started, ToWorkerMessage
 from axonp2p.sandbox.walls.landlock import restrict_self
 from axonp2p.wire.codec import decode
 from axonp2p.wire.frame import FRAME_LIMIT, HEADER_LIMIT, frame_head, split_frame
@@ -126,6 +126,17 @@ def serve_daemon(serve: Callable[[Inside, Start], None], load: Callable[[int], N
         fix = f"; fix: {error.fix}" if error.fix else ""
         print(f"the worker ends: {error.message}{fix}", file=sys.stderr)
         raise SystemExit(3) from None
+
+
+def begin_trial() -> tuple[Inside, Start]:
+    """The channel of a program that only tries the sandbox: its limits are laid, and its files are in /job."""
+    channel = Inside(int(sys.argv[1]))
+    start, _ = channel.receive()
+    assert isinstance(start, Start)
+    apply_limits(start)
+    channel.send(Started())
+    channel.receive()
+    return channel, start
 
 
 def apply_limits(start: Start) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import select
 import signal
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -14,8 +13,8 @@ import msgspec
 from axonp2p.sandbox.attacks.attack import Attack, AttackHeld, AttackTarget, Tried
 from axonp2p.sandbox.attacks.each_wall import ATTACKS, OPENED
 from axonp2p.sandbox.attacks.with_gpu import GPU_ATTACKS
-from axonp2p.sandbox.inside import Inside, apply_limits
-from axonp2p.sandbox.messages import Control, Start, Started
+from axonp2p.sandbox.inside import begin_trial
+from axonp2p.sandbox.messages import Control
 
 ATTEMPT_S = 5.0
 TARGET = "target.json"
@@ -26,12 +25,7 @@ _SAID = 300
 
 def report(attacks: Sequence[Attack], with_gpu: Sequence[Attack] = ()) -> None:
     """Take the limits as every worker does, try these attacks, and report; `with_gpu`: where it was given a GPU."""
-    channel = Inside(int(sys.argv[1]))
-    start, _ = channel.receive()
-    assert isinstance(start, Start)
-    apply_limits(start)
-    channel.send(Started())
-    channel.receive()
+    channel, start = begin_trial()
     more = with_gpu if start.devices else ()
     target = msgspec.json.decode(Path("/job", TARGET).read_bytes(), type=AttackTarget)
     channel.send(Control(), msgspec.json.encode([attempt(attack, target) for attack in (*attacks, *more)]))

@@ -7,14 +7,15 @@ import os
 import secrets
 import socket
 import tempfile
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
+from typing import TypeVar
 
 import msgspec
 
-from axonp2p.errors import AxonError
+from axonp2p.errors import AxonError, Unreachable
 from axonp2p.sandbox.attacks.attack import Attack, AttackTarget, Tried
 from axonp2p.sandbox.attacks.each_wall import ATTACKS
 from axonp2p.sandbox.attacks.inside import TARGET
@@ -29,6 +30,7 @@ from axonp2p.sandbox.walls.command_line import variables
 LIMITS = Limits(cores=1, memory_mb=256, scratch_mb=16)
 """Of the sandbox that is attacked from within."""
 _WAIT_S = 60.0
+_Answer = TypeVar("_Answer")
 _EVERYWHERE = {"PWD", "OLDPWD", "SHLVL", "_"}
 """Variables that a shell or bubblewrap makes by itself."""
 
@@ -83,17 +85,28 @@ async def attacked_machine(limits: Limits = LIMITS) -> AsyncIterator[tuple[Path,
 async def hear(worker: SandboxedWorker, attacks: Sequence[Attack], limits: Limits = LIMITS) -> list[Tried]:
     """The report of a worker that makes these attacks; it is ended then."""
     try:
+        return await only_answer(worker, limits, lambda told: msgspec.json.decode(told, type=list[Tried]))
+    except Unreachable as error:
+        said = f"was not tried: the attacker {error}"
+        return [Tried(attack.name, attack.tries, False, said) for attack in attacks]
+
+
+async def only_answer(worker: SandboxedWorker, limits: Limits, read: Callable[[memoryview], _Answer]) -> _Answer:
+    """The one thing that a program says which tries the sandbox (`begin_trial`); it is ended then.
+
+    Raises `Unreachable` where it says nothing, or what `read` does not take: how it ended, and why.
+    """
+    try:
         async with asyncio.timeout(_WAIT_S):
             await worker.channel.send(limits.start())
             await worker.channel.receive()
             await worker.channel.send(BundleReady())
             message, told = await worker.channel.receive()
         assert isinstance(message, Control)
-        return msgspec.json.decode(told, type=list[Tried])
+        return read(told)
     except (AxonError, TimeoutError, msgspec.ValidationError) as error:
         end = await worker.kill()
         why = str(error) or f"nothing came of it in {_WAIT_S:g} s: this computer is busy"
-        said = f"was not tried: the attacker {end.reason} ({why})"
-        return [Tried(attack.name, attack.tries, False, said) for attack in attacks]
+        raise Unreachable(f"{end.reason} ({why})") from error
     finally:
         await worker.kill()

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import sys
-
 from axonp2p.errors import Unreachable
-from axonp2p.sandbox.inside import Inside, apply_limits
-from axonp2p.sandbox.messages import Control, Start, Started
+from axonp2p.sandbox.inside import Inside, begin_trial
+from axonp2p.sandbox.messages import Control
 from tests.system.sandbox.hostile.all_jobs import JOBS
 
 PEACEFUL = "peaceful"
@@ -15,12 +13,7 @@ PEACEFUL = "peaceful"
 
 def main() -> None:
     """Run the job that the daemon names."""
-    channel = Inside(int(sys.argv[1]))
-    start, _ = channel.receive()
-    assert isinstance(start, Start)
-    apply_limits(start)
-    channel.send(Started())
-    channel.receive()
+    channel, _ = begin_trial()
     _, payload = channel.receive()
     name = bytes(payload).decode()
     if name == PEACEFUL:
