@@ -71,3 +71,13 @@ def write_job(
         + train
     )
     return folder
+
+
+def write_command(folder: Path, program: str, need: str, run: str = "") -> Path:
+    """The folder of a job that runs this program once; `need` and `run` are more lines of these sections."""
+    folder.mkdir()
+    (folder / "work.py").write_text(textwrap.dedent(program))
+    sections = f'[need]\npeers = 1\nmax-rtt = "5 s"\nwait = 0\n{need}\n'
+    command = f'[run]\ncommand = "python work.py"\ncopies = 1\noutputs = ["*.txt"]\n{run}\n'
+    (folder / "job.toml").write_text(f'name = "look"\nkind = "run"\n{sections}{command}')
+    return folder

@@ -19,6 +19,7 @@ import axonp2p
 from axonp2p.errors import NobodyFits
 from axonp2p.sandbox.child import why_no_sandbox
 from tests.system.processes import Processes
+from tests.system.small_job import write_command
 
 LOADED = Path("/lib/x86_64-linux-gnu/libdl.so.2")
 """Any library that can be loaded: it stands for the driver's."""
@@ -106,12 +107,7 @@ def swarm(tmp_path_factory: pytest.TempPathFactory) -> Iterator[axonp2p.Swarm]:
 
 def seen_by(swarm: axonp2p.Swarm, folder: Path, need: str = "") -> dict[str, object]:
     """What a job sees that needs this."""
-    folder.mkdir()
-    (folder / "work.py").write_text(textwrap.dedent(LOOK_AROUND))
-    sections = f'[need]\npeers = 1\nmemory = "256 MB"\nmax-rtt = "5 s"\nwait = 0\n{need}\n'
-    run = '[run]\ncommand = "python work.py"\ncopies = 1\noutputs = ["*.txt"]\n'
-    (folder / "job.toml").write_text(f'name = "look"\nkind = "run"\n{sections}{run}')
-    job = swarm.submit(folder)
+    job = swarm.submit(write_command(folder, LOOK_AROUND, f'memory = "256 MB"\n{need}'))
     job.wait(120)
     found: dict[str, object] = json.loads((job.folder / "out/0/seen.txt").read_text())
     return found

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import os
 import subprocess
 import sys
-import textwrap
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -18,11 +16,11 @@ import axonp2p
 from axonp2p.client.job import Job
 from axonp2p.errors import AxonError
 from axonp2p.kinds.train.events import RoundFinished
-from peer_daemon.control import caller
 from peer_daemon.gpus.nvml import see_gpus
 from peer_daemon.lending.lent_gpus import gpus_to_lend
 from tests.system.processes import Processes
-from tests.system.small_job import TASK, write_job
+from tests.system.small_job import TASK, write_command, write_job
+from tests.system.test_owner_is_back import ask, until
 
 pytestmark = [pytest.mark.gpu, pytest.mark.sandbox, pytest.mark.timeout(180)]
 
@@ -75,12 +73,7 @@ def swarm(home: Path) -> Iterator[axonp2p.Swarm]:
 
 
 def run(swarm: axonp2p.Swarm, folder: Path, program: str) -> Job:
-    folder.mkdir()
-    (folder / "work.py").write_text(textwrap.dedent(program))
-    need = 'peers = 1\nmemory = "4 GiB"\nmax-rtt = "5 s"\nwait = 0\ngpu-memory = "2 GiB"\n'
-    command = 'command = "python work.py"\ncopies = 1\nattempts = 1\noutputs = ["*.txt"]\n'
-    (folder / "job.toml").write_text(f'name = "card"\nkind = "run"\n[need]\n{need}[run]\n{command}')
-    return swarm.submit(folder)
+    return swarm.submit(write_command(folder, program, 'memory = "4 GiB"\ngpu-memory = "2 GiB"', "attempts = 1"))
 
 
 def train(swarm: axonp2p.Swarm, folder: Path, rounds: int, pause: float) -> Job:
@@ -125,16 +118,15 @@ def test_an_owner_whose_program_computes_on_the_card_has_it_back(
     for event in job.events():
         if isinstance(event, RoundFinished):
             break
-    assert [held.gpu for held in asyncio.run(caller.ask_status(home / "otter")).jobs] == [see_gpus().cards[0].name]
+    assert [held.gpu for held in ask(home / "otter").jobs] == [see_gpus().cards[0].name]
     command = [sys.executable, "-c", OWNERS_PROGRAM]
     with subprocess.Popen(command, stdout=subprocess.PIPE, env=dict(os.environ), text=True) as owners:
         try:
             assert owners.stdout
             assert owners.stdout.readline() == "computes\n"
             began = time.monotonic()
-            while asyncio.run(caller.ask_status(home / "otter")).jobs:
-                assert time.monotonic() - began < PATIENCE_S, "the job still has the card"
-                time.sleep(0.1)
+            until(home / "otter", lambda status: not status.jobs, "the job still has the card")
+            assert time.monotonic() - began < PATIENCE_S
         finally:
             owners.kill()
     job.cancel()
