@@ -2,7 +2,7 @@
 
 It has loaded our own code and nothing else, behind the same wall as every worker: the folders that it sees as its job's
 are empty until a lease takes them over. A lease takes it when it would have started one with the same limits, but for
-memory; every other lease starts its own. At most one stands by, with the limits of the last lease.
+memory; every other lease starts its own. At most one stands by, with the limits of the last lease that could take one.
 """
 
 from __future__ import annotations
@@ -27,6 +27,9 @@ log = get_logger(__name__)
 
 RETRY_S = 600.0
 """After one that could not be started, or has ended by itself, none is started for so long."""
+SETTLES_S = 10.0
+"""Leases of other work end the one that stands by only after so long, and none is started for so long after them: jobs
+come in series, and a series of short ones would wait again and again until torch is ended and loaded."""
 _FOLDER = 0o755
 _JOB, _BLOBS = "bundle", "blobs"
 
@@ -64,7 +67,8 @@ class StandbyWorkers:
         self._start = start
         self._numbers = itertools.count(1)
         self._standby: _Standby | None = None
-        self._wanted = False
+        self._wanted = self._last_was_other = False
+        self._free, self._free_since = True, float("-inf")
         self._news = asyncio.Event()
         self._not_before = float("-inf")
         self._ended_cpu_s = 0.0
@@ -81,13 +85,27 @@ class StandbyWorkers:
         now = self._standby.worker.usage()
         return replace(now, cpu_seconds=now.cpu_seconds + self._ended_cpu_s)
 
-    def follow(self, wanted: bool) -> None:
-        """One is to stand by from now on, or none."""
-        self._wanted = wanted and bool(self._program)
+    def follow(self, *, room: bool, free_slots: int) -> None:
+        """Whether the machine has room for one now, and how many slots have no worker of a job; told again and again.
+
+        Without room it ends at once, whatever the slots are.
+        """
+        now, free = self._clock.monotonic(), free_slots > 0
+        if free != self._free:
+            self._free, self._free_since = free, now
+        settled = now - self._free_since >= SETTLES_S
+        if free:
+            fits = self._standby is not None or settled or not self._last_was_other
+        else:
+            fits = self._standby is not None and not settled
+        self._want(bool(self._program) and room and fits)
+
+    def _want(self, one: bool) -> None:
+        self._wanted = one
         self._news.set()
 
     async def run(self) -> None:
-        """Do what `follow` says, until cancelled; then none stands by any more."""
+        """Start and end them as `follow` decides, until cancelled; then none stands by any more."""
         try:
             while True:
                 await self._news.wait()
@@ -110,14 +128,15 @@ class StandbyWorkers:
 
         Raises as `sandbox.child.start_worker` does.
         """
-        if program == self._program and limits.gpu is None and not data:
+        self._last_was_other = program != self._program or limits.gpu is not None or bool(data)
+        if not self._last_was_other:
             # Its memory is bound on the lease: until then it has what loading takes, however little a client asks for.
             self._like = replace(limits, memory_mb=self._like.memory_mb)
             if self._standby is not None and self._standby.fits(limits):
                 standby, self._standby = self._standby, None
                 if await self._binds(standby, job_folder, blobs, limits):
                     return standby.worker
-        self.follow(False)  # what it holds is the job's, until somebody looks again
+            self._want(False)  # what it holds is the job's, until somebody looks again
         return await self._start(job_folder, limits, program=program, data=data, blobs=blobs)
 
     async def _binds(self, standby: _Standby, job_folder: Path, blobs: Path, limits: Limits) -> bool:

@@ -42,13 +42,12 @@ STANDBY_MB = 512
 half of that is not."""
 
 
-def may_stand_by(state: EffectiveState, readings: Readings, settings: IdleSettings, *, free: int, stands: bool) -> bool:
-    """Whether a worker may wait for the next job. `free`: slots without one; `stands`: whether a worker waits now."""
+def may_stand_by(state: EffectiveState, readings: Readings, settings: IdleSettings, *, stands: bool) -> bool:
+    """Whether the machine has room for a worker that waits for the next job. `stands`: whether one waits now."""
     room_mb = settings.keep_memory_free_mb + (STANDBY_MB // 2 if stands else STANDBY_MB)
     return (
         settings.standby
         and state.takes_work
-        and free > 0
         and not readings.on_battery
         and (readings.memory_free_mb is None or readings.memory_free_mb >= room_mb)
     )

@@ -115,9 +115,10 @@ class IdleSupervisor:
         await self._follow(effective_state)
         # A lease that has only just begun may be about to take the worker that stands by.
         begun = sum(bool(runner.worker_pid) for runner in supervised.running_leases.runners)
-        free, stands = supervised.lending.lasting.slots - begun, bool(supervised.standby.pids)
+        stands = bool(supervised.standby.pids)
         supervised.standby.follow(
-            may_stand_by(effective_state, self.readings, supervised.policy.settings, free=free, stands=stands)
+            room=may_stand_by(effective_state, self.readings, supervised.policy.settings, stands=stands),
+            free_slots=supervised.lending.lasting.slots - begun,
         )
         await self._remember(effective_state, now)
         self.looks += 1

@@ -25,7 +25,7 @@ from tests.fakes import make_row
 from tests.laboratory.authority import Authority
 from tests.laboratory.browsers import CHROMIUM, NO_CHROMIUM
 from tests.laboratory.paper_overview import ATTIC, BUSY, EMPTY, OVERVIEWS, PaperRecorder
-from tests.unit.tracker.conftest import Running, start_tracker
+from tests.unit.tracker.conftest import Running, start_tracker, until
 from tests.unit.tracker.logs import ADA, BEN, convicted, paid
 from tracker.api.status import ask_status
 from tracker.page.server import OperatorPage
@@ -224,6 +224,7 @@ async def test_another_tracker_is_seen_with_its_lag_and_missed_when_it_is_gone(
     async with visiting(browser, lab.tracker.own_doors.page, "phone") as one:
         row = one.tab.locator("#others tbody tr").first
         await expect(row).to_contain_text("answers", timeout=WAIT_MS)
+        await until(lambda: attic.tracker._joined().book.living_one(lab.tracker.key.peer_id))  # else it takes no push
         await lab.announce(ADA)
         await expect(row).to_contain_text(re.compile(r"\d\.\d s"), timeout=WAIT_MS)
         (other,) = (await ask_status(lab.address)).trackers

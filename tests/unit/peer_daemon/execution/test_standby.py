@@ -14,7 +14,7 @@ from axonp2p.errors import SandboxMissing
 from axonp2p.sandbox.child import Usage, WorkerEnd
 from axonp2p.sandbox.limits import Limits
 from peer_daemon.execution.running_leases import RunningLeases
-from peer_daemon.execution.standby import RETRY_S, StandbyWorkers
+from peer_daemon.execution.standby import RETRY_S, SETTLES_S, StandbyWorkers
 from tests.fakes import ManualClock
 
 USUAL = Limits(cores=1, memory_mb=1024, scratch_mb=256)
@@ -75,9 +75,17 @@ class World:
             self.started[-1].whole.clear()
         return self.started[-1]
 
-    async def follows(self, wanted: bool):
-        self.workers.follow(wanted)
+    async def follows(self, room: bool, *, free: int = 1):
+        self.workers.follow(room=room, free_slots=free)
         await self.settles()
+
+    async def passes(self, seconds: float, *, free: int):
+        """The daemon looks at its slots twice a second, and at the end."""
+        until = self.clock.time + seconds
+        while self.clock.time < until:
+            await self.follows(True, free=free)
+            self.clock.time = min(self.clock.time + 0.5, until)
+        await self.follows(True, free=free)
 
     async def settles(self):
         for _ in range(20):
@@ -147,22 +155,67 @@ async def test_a_lease_with_little_memory_does_not_starve_the_next_one(world):
 
 
 @pytest.mark.parametrize(
-    ("limits", "program", "data"),
+    "limits",
     [
-        (dataclasses.replace(USUAL, cores=2), "trains", {}),
-        (dataclasses.replace(USUAL, scratch_mb=16), "trains", {}),
-        (dataclasses.replace(USUAL, executes=True), "trains", {}),
-        (USUAL, "runs", {}),
-        (USUAL, "trains", {"mnist": Path("/data/mnist")}),
+        dataclasses.replace(USUAL, cores=2),
+        dataclasses.replace(USUAL, scratch_mb=16),
+        dataclasses.replace(USUAL, executes=True),
     ],
 )
-async def test_another_lease_starts_its_own_and_the_memory_is_its(world, limits, program, data):
+async def test_a_lease_with_other_limits_starts_its_own_and_the_memory_is_its(world, limits):
     await world.follows(True)
     (standing,) = world.started
-    assert await world.lease(limits, program=program, data=data) is not standing
-    await world.follows(False)
+    assert await world.lease(limits) is not standing
+    await world.settles()
     assert standing.killed
     assert not standing.folder.exists()
+
+
+OTHER_WORK = [("runs", {}), ("trains", {"mnist": Path("/data/mnist")})]
+
+
+@pytest.mark.parametrize(("program", "data"), OTHER_WORK)
+async def test_short_leases_of_other_work_neither_take_it_nor_cost_it(world, program, data):
+    await world.follows(True)
+    (standing,) = world.started
+    for name in ("first", "second", "third"):
+        assert await world.lease(program=program, data=data, name=name) is not standing
+        await world.passes(SETTLES_S - 1, free=0)
+        await world.passes(1, free=1)
+    assert not standing.killed
+    assert await world.lease() is standing
+
+
+@pytest.mark.parametrize(("program", "data"), OTHER_WORK)
+async def test_a_long_lease_of_other_work_has_its_memory_and_after_it_none_loads_at_once(world, program, data):
+    await world.follows(True)
+    (standing,) = world.started
+    await world.lease(program=program, data=data)
+    await world.passes(SETTLES_S, free=0)
+    assert standing.killed
+    count = len(world.started)
+    await world.passes(SETTLES_S - 1, free=1)  # the next job may be like this one, and would have to wait meanwhile
+    assert len(world.started) == count
+    await world.passes(1, free=1)
+    assert len(world.started) == count + 1
+
+
+async def test_without_room_it_goes_at_once_whatever_work_there_is(world):
+    await world.follows(True)
+    await world.lease(program="runs")
+    await world.follows(True, free=0)
+    assert not world.started[0].killed
+    await world.follows(False, free=0)
+    assert world.started[0].killed
+
+
+async def test_after_a_lease_of_its_own_work_the_next_one_loads_at_once(world):
+    await world.follows(True)
+    await world.lease()
+    await world.passes(SETTLES_S, free=0)
+    assert len(world.started) == 1
+    await world.follows(True)
+    assert len(world.started) == 2
 
 
 async def test_it_goes_when_the_machine_is_wanted_and_comes_again(world):

@@ -78,23 +78,22 @@ ROOMY = Readings(memory_free_mb=4096, on_battery=False)
 
 
 @pytest.mark.parametrize(
-    ("state", "readings", "settings", "free", "stands", "may"),
+    ("state", "readings", "settings", "stands", "may"),
     [
-        (READY, ROOMY, IdleSettings(), 1, False, True),
-        (READY, Readings(), IdleSettings(), 1, False, True),  # a machine that tells nothing
-        (READY, ROOMY, IdleSettings(standby=False), 1, True, False),
-        (PAUSED, ROOMY, IdleSettings(), 1, True, False),
-        (effective_state_of(BUSY, StandingOrders(), no_sandbox="", jobs=0), ROOMY, IdleSettings(), 1, True, False),
-        (READY, ROOMY, IdleSettings(), 0, True, False),  # the last slot has a job
-        (READY, Readings(memory_free_mb=4096, on_battery=True), IdleSettings(on_battery=True), 1, True, False),
-        (READY, Readings(memory_free_mb=1023), IdleSettings(keep_memory_free_mb=512), 1, False, False),
-        (READY, Readings(memory_free_mb=1024), IdleSettings(keep_memory_free_mb=512), 1, False, True),
-        (READY, Readings(memory_free_mb=768), IdleSettings(keep_memory_free_mb=512), 1, True, True),
-        (READY, Readings(memory_free_mb=767), IdleSettings(keep_memory_free_mb=512), 1, True, False),
+        (READY, ROOMY, IdleSettings(), False, True),
+        (READY, Readings(), IdleSettings(), False, True),  # a machine that tells nothing
+        (READY, ROOMY, IdleSettings(standby=False), True, False),
+        (PAUSED, ROOMY, IdleSettings(), True, False),
+        (effective_state_of(BUSY, StandingOrders(), no_sandbox="", jobs=0), ROOMY, IdleSettings(), True, False),
+        (READY, Readings(memory_free_mb=4096, on_battery=True), IdleSettings(on_battery=True), True, False),
+        (READY, Readings(memory_free_mb=1023), IdleSettings(keep_memory_free_mb=512), False, False),
+        (READY, Readings(memory_free_mb=1024), IdleSettings(keep_memory_free_mb=512), False, True),
+        (READY, Readings(memory_free_mb=768), IdleSettings(keep_memory_free_mb=512), True, True),
+        (READY, Readings(memory_free_mb=767), IdleSettings(keep_memory_free_mb=512), True, False),
     ],
 )
-def test_a_worker_stands_by_while_the_machine_has_nothing_better_to_do(state, readings, settings, free, stands, may):
-    assert may_stand_by(state, readings, settings, free=free, stands=stands) is may
+def test_a_worker_stands_by_while_the_machine_has_nothing_better_to_do(state, readings, settings, stands, may):
+    assert may_stand_by(state, readings, settings, stands=stands) is may
 
 
 def test_clients_do_not_hear_what_is_on_the_owners_screen():
