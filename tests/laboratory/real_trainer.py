@@ -10,7 +10,7 @@ import msgspec
 from axonp2p.training.messages import Prepare, RedoSegment, StartRound
 from axonp2p.training.trainer.local_trainer import Leg, LegVerdict, LocalTrainer
 from axonp2p.training.trainer.own_trials import OwnTrials
-from axonp2p.training.trainer.task import Task
+from axonp2p.training.trainer.task import CheckedTask
 from axonp2p.training.trainer.trainer_orders import (
     Abandon,
     Accept,
@@ -38,7 +38,7 @@ class RealTrainer:
     def __init__(
         self, task_file: Path, prepare: Prepare, step_s: float, kind: type[LocalTrainer] = LocalTrainer
     ) -> None:
-        self._trainer = kind(Task(task_file.parent, task_file.name), prepare)
+        self._trainer = kind(CheckedTask(task_file.parent, task_file.name), prepare)
         self._task_file, self._prepare = task_file, prepare
         self._trials = OwnTrials(prepare.rank)
         self.tries = True

@@ -7,7 +7,7 @@ import torch
 
 from axonp2p.training.messages import Prepare, RedoSegment
 from axonp2p.training.trainer.local_trainer import LegVerdict, LocalTrainer
-from axonp2p.training.trainer.task import Task
+from axonp2p.training.trainer.task import CheckedTask
 from tests.unit.training.member_swarm import start_round
 
 pytestmark = pytest.mark.slow
@@ -65,7 +65,7 @@ Task = axonp2p.tasks.from_lightning(Net, datamodule=Data)
 def trainer(folder, text):
     (folder / "task.py").write_text(text)
     order = Prepare(rank=0, job="j", task="task.py", shards=2, batch=16, seed=1, steps=2 * STEPS)
-    return LocalTrainer(Task(folder, "task.py"), order)
+    return LocalTrainer(CheckedTask(folder, "task.py"), order)
 
 
 @pytest.mark.parametrize(

@@ -20,7 +20,7 @@ from axonp2p.training.messages import Dtype, FileLayout, TensorInfo
 from axonp2p.training.state_transfer.model_file import write_weights
 from axonp2p.training.state_transfer.model_layout import pack_layout, read_layout
 from axonp2p.training.trainer.outer_optimizer import State
-from axonp2p.training.trainer.task import Task
+from axonp2p.training.trainer.task import CheckedTask
 
 _DTYPES: dict[torch.dtype, Dtype] = {
     torch.uint64: "U64",
@@ -63,7 +63,7 @@ def file_layout(model: nn.Module, layout: Layout) -> bytes:
     return pack_layout(told, Model(layout.parameters, layout.values, layout.frozen_bytes))
 
 
-def why_not_loaded(task: Task, model: nn.Module, file_layout: bytes, state: State, frozen: FrozenTensors) -> str:
+def why_not_loaded(task: CheckedTask, model: nn.Module, file_layout: bytes, state: State, frozen: FrozenTensors) -> str:
     """Why `load_state_dict`, strict about its keys, does not take the file; empty when it does.
 
     `file_layout` is packed, as a worker tells it. The model has the state's weights afterwards.

@@ -16,7 +16,7 @@ from axonp2p.training.options import StepOptions
 from axonp2p.training.trainer.device import meeting_on, on_device
 from axonp2p.training.trainer.flops import FlopCounts
 from axonp2p.training.trainer.samples.step_batches import BatchPart
-from axonp2p.training.trainer.task import Task
+from axonp2p.training.trainer.task import CheckedTask
 
 FIRST_LOSS_SCALE = 2.0**16
 """As `torch.amp.GradScaler` begins."""
@@ -82,7 +82,7 @@ class InnerStep:
     """
 
     def __init__(
-        self, task: Task, model: nn.Module, optimizers: InnerOptimizers, steps: int, options: StepOptions
+        self, task: CheckedTask, model: nn.Module, optimizers: InnerOptimizers, steps: int, options: StepOptions
     ) -> None:
         if task.steps_itself and (options.micro_batch or options.autocast != "off"):
             cause = (

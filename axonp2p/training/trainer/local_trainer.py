@@ -29,7 +29,7 @@ from axonp2p.training.trainer.outer_optimizer import State, check_size, first_st
 from axonp2p.training.trainer.samples.shards import Shards
 from axonp2p.training.trainer.samples.step_batches import Batches, BatchPart, StepBatches
 from axonp2p.training.trainer.step_scale import averaged_by
-from axonp2p.training.trainer.task import Task, seed_all
+from axonp2p.training.trainer.task import CheckedTask, seed_all
 from axonp2p.verification.claims import SegmentRedone
 
 
@@ -89,7 +89,7 @@ class LocalTrainer:
     Raises `TaskMistake` wherever the task's code runs.
     """
 
-    def __init__(self, task: Task, prepare: Prepare, device: torch.device = CPU) -> None:
+    def __init__(self, task: CheckedTask, prepare: Prepare, device: torch.device = CPU) -> None:
         self.device = device
         self._task = task
         self._prepare = prepare
@@ -308,7 +308,7 @@ def redone(
     )
 
 
-def evaluate(task: Task, model: nn.Module, datasets: Sequence[Any], batch: int) -> tuple[dict[str, float], int]:
+def evaluate(task: CheckedTask, model: nn.Module, datasets: Sequence[Any], batch: int) -> tuple[dict[str, float], int]:
     """The task's metrics, or the mean loss, over datasets, weighted by their samples; and how many samples."""
     model.eval()
     sums: dict[str, float] = {}
@@ -326,7 +326,7 @@ def evaluate(task: Task, model: nn.Module, datasets: Sequence[Any], batch: int) 
     return means, samples
 
 
-def _mean_loss(task: Task, model: nn.Module, dataset: Any, batch: int) -> dict[str, float]:
+def _mean_loss(task: CheckedTask, model: nn.Module, dataset: Any, batch: int) -> dict[str, float]:
     batches = Batches(task, dataset)
     total = 0.0
     for begin in range(0, len(batches), batch):

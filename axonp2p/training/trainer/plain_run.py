@@ -17,7 +17,7 @@ from axonp2p.training.trainer.device import CPU, placed
 from axonp2p.training.trainer.inner_step import InnerOptimizers, InnerStep
 from axonp2p.training.trainer.local_trainer import evaluate
 from axonp2p.training.trainer.samples.shards import Shards
-from axonp2p.training.trainer.task import Task, seed_all
+from axonp2p.training.trainer.task import CheckedTask, seed_all
 
 _PLAIN = StepOptions()
 
@@ -26,7 +26,7 @@ class PlainRun:
     """One model, one shard, one process. Everything raises `TaskMistake` for what the task's code does wrong."""
 
     def __init__(
-        self, task: Task, batch: int, seed: int, options: StepOptions = _PLAIN, device: torch.device = CPU
+        self, task: CheckedTask, batch: int, seed: int, options: StepOptions = _PLAIN, device: torch.device = CPU
     ) -> None:
         self._task = task
         self._batch = batch

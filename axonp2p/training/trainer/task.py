@@ -30,8 +30,8 @@ _MOST_METRICS = 32
 _LONGEST_METRIC = 40
 
 
-class Task:
-    """The task in `file` of the bundle in `folder`."""
+class CheckedTask:
+    """The `class Task` in `file` of the bundle in `folder`."""
 
     def __init__(self, folder: Path, file: str) -> None:
         folder = folder.resolve()

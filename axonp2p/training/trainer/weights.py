@@ -14,7 +14,7 @@ from axonp2p.errors import SettingsError
 from axonp2p.files import replacing
 
 if TYPE_CHECKING:
-    from axonp2p.training.trainer.task import Task
+    from axonp2p.training.trainer.task import CheckedTask
 
 Weights = dict[str, torch.Tensor]
 
@@ -58,7 +58,7 @@ def save_plain(weights: Path, out: Path) -> int:
     return len(tensors)
 
 
-def save_pretrained(task: Task, weights: Path, out: Path) -> str:
+def save_pretrained(task: CheckedTask, weights: Path, out: Path) -> str:
     """Have the task's model write them into a folder, for `from_pretrained`; which module of it did, empty for itself.
 
     Raises `TaskMistake`, `SettingsError` where it cannot, or these are not its weights, `OSError` of the disk.

@@ -49,7 +49,7 @@ from axonp2p.tensors.shared_pages import share_pages, write_pages
 from axonp2p.training.messages import Prepare, RedoSegment
 from axonp2p.training.trainer.device import CPU, chosen_device, open_device
 from axonp2p.training.trainer.local_trainer import LocalTrainer, redone
-from axonp2p.training.trainer.task import Task
+from axonp2p.training.trainer.task import CheckedTask
 from axonp2p.training.trainer.training_thread import Redoing
 from axonp2p.training.worker import late_compiler, warm_up
 from axonp2p.training.worker.out_folder import OutFolder
@@ -356,7 +356,7 @@ def _trainer_for(again: RedoRequest) -> LocalTrainer:
     use_wheels(Path(again.bundle))
     os.chdir(again.bundle)
     open_device(device := chosen_device(os.environ))
-    return LocalTrainer(Task(Path(again.bundle), again.prepare.task), again.prepare, device)
+    return LocalTrainer(CheckedTask(Path(again.bundle), again.prepare.task), again.prepare, device)
 
 
 def _keep_to(folder: str) -> None:

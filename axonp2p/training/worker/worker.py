@@ -32,7 +32,7 @@ from axonp2p.training.messages import (
 from axonp2p.training.trainer.device import CPU
 from axonp2p.training.trainer.local_trainer import LocalTrainer
 from axonp2p.training.trainer.long_steps import LongSteps
-from axonp2p.training.trainer.task import Task
+from axonp2p.training.trainer.task import CheckedTask
 from axonp2p.training.trainer.trainer_orders import Done, TaskWentWrong
 from axonp2p.training.trainer.training_thread import Built, Redoing, TrainingThread
 from axonp2p.training.worker.mailbox import Mailbox
@@ -221,7 +221,7 @@ class Worker:
             return
 
         def make() -> LocalTrainer:
-            return LocalTrainer(Task(self._bundle, order.task), order, self._device)
+            return LocalTrainer(CheckedTask(self._bundle, order.task), order, self._device)
 
         redo = self._redo_for(self._bundle, order)
         long_steps = LongSteps(self._bundle, self._clock)

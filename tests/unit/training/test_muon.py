@@ -11,7 +11,7 @@ from axonp2p.training.messages import Prepare
 from axonp2p.training.muon import Muon, muon
 from axonp2p.training.trainer.local_trainer import LegVerdict, LocalTrainer
 from axonp2p.training.trainer.step_scale import averaged_by
-from axonp2p.training.trainer.task import Task
+from axonp2p.training.trainer.task import CheckedTask
 from tests.unit.training.member_swarm import start_round
 
 TEXT = """
@@ -130,7 +130,7 @@ def test_a_matrix_that_nothing_pulls_at_stays() -> None:
 
 def trainer(folder, rank=0):
     (folder / "task.py").write_text(TEXT)
-    return LocalTrainer(Task(folder, "task.py"), Prepare(rank, "j", "task.py", 1, 8, 1, steps=12))
+    return LocalTrainer(CheckedTask(folder, "task.py"), Prepare(rank, "j", "task.py", 1, 8, 1, steps=12))
 
 
 def leg(made, round=0):

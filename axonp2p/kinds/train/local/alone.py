@@ -56,7 +56,7 @@ def run(arguments: argparse.Namespace) -> dict[str, Any]:
 
     from axonp2p.training.trainer.device import chosen_device, open_device
     from axonp2p.training.trainer.plain_run import PlainRun
-    from axonp2p.training.trainer.task import Task
+    from axonp2p.training.trainer.task import CheckedTask
     from axonp2p.training.worker.warm_up import use_threads, warm_up
 
     warm_up()
@@ -65,7 +65,7 @@ def run(arguments: argparse.Namespace) -> dict[str, Any]:
     os.chdir(folder)  # as in the sandbox, where the working directory is the bundle's
     with tempfile.TemporaryDirectory() as scratch:
         OutFolder(Path(scratch)).make()
-        task = Task(folder, spec.task)
+        task = CheckedTask(folder, spec.task)
         plain = PlainRun(task, spec.train.batch, spec.train.seed, spec.train.step_options, device)
         return plain.train(arguments.samples) if weights is None else plain.evaluate_file(weights)
 

@@ -30,7 +30,7 @@ def run(arguments: argparse.Namespace) -> dict[str, Any]:
     """The facts of the written file. Raises `TaskMistake`, or `SettingsError` for a file that holds no such weights."""
     prepare_torch(1)  # before torch is imported
 
-    from axonp2p.training.trainer.task import Task
+    from axonp2p.training.trainer.task import CheckedTask
     from axonp2p.training.trainer.weights import save_plain, save_pretrained
 
     weights, out = arguments.weights.resolve(), arguments.out.resolve()
@@ -38,7 +38,7 @@ def run(arguments: argparse.Namespace) -> dict[str, Any]:
         if arguments.format == "torch":
             return {"tensors": save_plain(weights, out)}
         folder = arguments.folder.resolve()
-        return {"module": save_pretrained(Task(folder, train_job(folder).task), weights, out)}
+        return {"module": save_pretrained(CheckedTask(folder, train_job(folder).task), weights, out)}
     except OSError as error:
         raise not_writable(out, error) from error
 

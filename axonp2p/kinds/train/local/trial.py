@@ -26,7 +26,7 @@ from axonp2p.training.trainer.marks import MarkBytes
 from axonp2p.training.trainer.outer_optimizer import State
 from axonp2p.training.trainer.own_trials import OwnTrials
 from axonp2p.training.trainer.samples.shards import Shards
-from axonp2p.training.trainer.task import Task
+from axonp2p.training.trainer.task import CheckedTask
 from axonp2p.training.trainer.task_file import TaskCode
 from axonp2p.training.worker.redo_server import RedoServer
 from axonp2p.verification.rates import TRIALS, cut_for
@@ -92,7 +92,7 @@ class _Told(TaskCode):
         self._inner.__exit__(kind, error, trace)
 
 
-class _ObservedTask(Task):
+class _ObservedTask(CheckedTask):
     """The task, with every call of its code told of."""
 
     def __init__(self, folder: Path, file: str, tell: Tell) -> None:

@@ -21,7 +21,7 @@ from axonp2p.training.trainer.samples.step_batches import (
     StepBatches,
     StreamedBatches,
 )
-from axonp2p.training.trainer.task import Task, seed_all
+from axonp2p.training.trainer.task import CheckedTask, seed_all
 
 LONGEST_READ_S = 600.0
 """A step whose samples take longer is the task's mistake."""
@@ -33,7 +33,7 @@ class PrefetchedBatches:
     Each step is read with the chance that belongs to its number.
     """
 
-    def __init__(self, task: Task, batches: NumberedBatches, workers: int) -> None:
+    def __init__(self, task: CheckedTask, batches: NumberedBatches, workers: int) -> None:
         self._task = task
         self._batches = batches
         self._workers = workers
@@ -80,7 +80,7 @@ _PLAIN = StepOptions()
 class Shards:
     """A task's data in `count` shards. The chance that `data()` draws is the same for every shard of a job."""
 
-    def __init__(self, task: Task, count: int, seed: int, batch: int, options: StepOptions = _PLAIN) -> None:
+    def __init__(self, task: CheckedTask, count: int, seed: int, batch: int, options: StepOptions = _PLAIN) -> None:
         """`batch`: samples a step."""
         self._task = task
         self._count = count

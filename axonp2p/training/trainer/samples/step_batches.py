@@ -17,13 +17,13 @@ from torch.utils.data import TensorDataset
 
 from axonp2p.errors import TaskMistake
 from axonp2p.training.plan import batch_indices, positions, seed_of_epoch, seed_of_reading
-from axonp2p.training.trainer.task import Task, seed_processor
+from axonp2p.training.trainer.task import CheckedTask, seed_processor
 
 
 class Batches:
     """Batches of one dataset, put together as a `DataLoader` would, without its cost for each batch."""
 
-    def __init__(self, task: Task, dataset: Any) -> None:
+    def __init__(self, task: CheckedTask, dataset: Any) -> None:
         self._task = task
         self.dataset = dataset
         # A TensorDataset can be read many samples at a time: the same batch, some ten times faster.
@@ -81,7 +81,7 @@ class StepBatches(Protocol):
 class NumberedBatches:
     """Of a dataset whose samples have numbers: shuffled anew for each epoch, or as the task's own `sampler` says."""
 
-    def __init__(self, task: Task, batches: Batches, draw: Draw) -> None:
+    def __init__(self, task: CheckedTask, batches: Batches, draw: Draw) -> None:
         self._task = task
         self._batches = batches
         self._draw = draw
@@ -121,7 +121,7 @@ class StreamedBatches:
     past them. A stream's draws by chance are its own: the steps between two of its samples change nothing in it.
     """
 
-    def __init__(self, task: Task, streams: Sequence[Any], draw: Draw, doing: str) -> None:
+    def __init__(self, task: CheckedTask, streams: Sequence[Any], draw: Draw, doing: str) -> None:
         """`doing`: the call that gave them, as the author knows it."""
         self._task = task
         self._streams = streams

@@ -16,7 +16,7 @@ from axonp2p.training.exchange.terms import terms_of
 from axonp2p.training.messages import Prepare
 from axonp2p.training.trainer.local_trainer import LegVerdict, LocalTrainer
 from axonp2p.training.trainer.outer_optimizer import outer_step, state_from_file
-from axonp2p.training.trainer.task import Task
+from axonp2p.training.trainer.task import CheckedTask
 from tests.unit.training.member_swarm import start_round
 from tests.unit.training.written_model import written
 
@@ -60,7 +60,7 @@ TWO_BITS = Coding(2)
 def task(folder, buffers="", change="pass"):
     lines = "\n        ".join(buffers.splitlines() or ["pass"])
     folder.joinpath("task.py").write_text(TASK.replace("BUFFERS", lines).replace("CHANGE", change))
-    return Task(folder, "task.py")
+    return CheckedTask(folder, "task.py")
 
 
 def members(made):
@@ -239,7 +239,7 @@ class Task:
 @pytest.mark.parametrize("coding", [Coding(), TWO_BITS, Coding(8, 0.25)])
 def test_rows_that_one_member_touched_are_not_thinned_by_the_others(tmp_path, coding):
     tmp_path.joinpath("task.py").write_text(ROWS)
-    trainers = members(Task(tmp_path, "task.py"))
+    trainers = members(CheckedTask(tmp_path, "task.py"))
     assert (trainers[0].layout.parameters, trainers[0].layout.rows) == (0, 2100)
     table = saved(trainers, rounds(trainers, 1, coding, lines=(1, 2, 3), steps=1))["weight"]
     # One step of 8 samples, four of them of the member's own row: 2 * 0.0625 * 4 = half of the way to 1.
@@ -250,6 +250,6 @@ def test_rows_that_one_member_touched_are_not_thinned_by_the_others(tmp_path, co
 
 def test_a_rule_that_bears_liars_counts_all_members_in_each_row(tmp_path):
     tmp_path.joinpath("task.py").write_text(ROWS)
-    trainers = members(Task(tmp_path, "task.py"))
+    trainers = members(CheckedTask(tmp_path, "task.py"))
     table = saved(trainers, rounds(trainers, 1, Coding(), Rule("median", 1), steps=1))["weight"]
     assert table.count_nonzero() == 7

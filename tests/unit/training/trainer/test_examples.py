@@ -14,7 +14,7 @@ from axonp2p.training.messages import Prepare
 from axonp2p.training.trainer.local_trainer import LegVerdict, LocalTrainer
 from axonp2p.training.trainer.outer_optimizer import outer_step
 from axonp2p.training.trainer.plain_run import PlainRun
-from axonp2p.training.trainer.task import Task
+from axonp2p.training.trainer.task import CheckedTask
 from tests.unit.training.member_swarm import start_round
 
 pytestmark = pytest.mark.slow
@@ -39,7 +39,7 @@ def exchanged(start, legs, layout, batch):
 @pytest.mark.parametrize("seed", [0, 1])
 def test_four_members_read_digits_as_well_as_one_process(seed):
     spec = read_spec(DIGITS)
-    plan, task = spec.train, Task(DIGITS, spec.task)
+    plan, task = spec.train, CheckedTask(DIGITS, spec.task)
     assert spec.need.peers == len(MEMBERS)
     trainers = {}
     for rank in MEMBERS:

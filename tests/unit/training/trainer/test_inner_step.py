@@ -11,7 +11,7 @@ from axonp2p.training.options import StepOptions
 from axonp2p.training.trainer.local_trainer import LegVerdict, LocalTrainer
 from axonp2p.training.trainer.plain_run import PlainRun
 from axonp2p.training.trainer.samples.step_batches import BatchPart
-from axonp2p.training.trainer.task import Task
+from axonp2p.training.trainer.task import CheckedTask
 from tests.unit.training.member_swarm import start_round
 
 TASK = """
@@ -46,7 +46,7 @@ def trainer(folder, text, **options):
         rank=0, job="j", task="task.py", shards=1, batch=2, seed=1, steps=STEPS * ROUNDS,
         step_options=StepOptions(**options),
     )  # fmt: skip
-    return LocalTrainer(Task(folder, "task.py"), order)
+    return LocalTrainer(CheckedTask(folder, "task.py"), order)
 
 
 def moved(made, round):
@@ -74,7 +74,7 @@ def test_a_step_has_its_rate_however_often_and_by_whomever_it_is_taken(tmp_path)
 
 def test_a_plain_loop_has_the_same_rates(tmp_path):
     (tmp_path / "task.py").write_text(TASK + WARM_UP)
-    run = PlainRun(Task(tmp_path, "task.py"), 2, 1)
+    run = PlainRun(CheckedTask(tmp_path, "task.py"), 2, 1)
     before = run._model.weight.item()
     run.train(2 * STEPS * ROUNDS)
     assert before - run._model.weight.item() == pytest.approx(sum(map(rate, range(STEPS * ROUNDS))), rel=1e-5)

@@ -9,7 +9,7 @@ from axonp2p.tensors.checkpoint_file import Model
 from axonp2p.training.messages import Prepare
 from axonp2p.training.trainer.local_trainer import LegVerdict, LocalTrainer
 from axonp2p.training.trainer.outer_optimizer import outer_step
-from axonp2p.training.trainer.task import Task
+from axonp2p.training.trainer.task import CheckedTask
 from tests.unit.training.member_swarm import start_round
 from tests.unit.training.written_model import written
 
@@ -33,7 +33,7 @@ class Task:
 def trainer(folder, text=TASK, seed=1):
     (folder / "task.py").write_text(text)
     order = Prepare(rank=0, job="job", task="task.py", shards=2, batch=8, seed=seed)
-    made = LocalTrainer(Task(folder, "task.py"), order)
+    made = LocalTrainer(CheckedTask(folder, "task.py"), order)
     made.begin_with = made.first_state().weights
     return made
 
@@ -196,7 +196,7 @@ def test_the_layout_of_the_model_s_file_is_always_the_same_and_names_what_is_tie
     made = trainer(tmp_path, tied)
     assert made.file_layout == trainer(tmp_path, tied, seed=2).file_layout
     file = written(made.file_layout, made.first_state().file, Model(made.layout.parameters, made.layout.values))
-    Task(tmp_path, "task.py").model().load_state_dict(safetensors.torch.load(file))
+    CheckedTask(tmp_path, "task.py").model().load_state_dict(safetensors.torch.load(file))
 
 
 def test_factors_lengthen_the_steps_of_parameters_alone(tmp_path):

@@ -17,7 +17,7 @@ from axonp2p.training.options import StepOptions
 from axonp2p.training.trainer.device import CPU, chosen_device, label_of, meeting_on, on_device, placed
 from axonp2p.training.trainer.local_trainer import LegVerdict, LocalTrainer
 from axonp2p.training.trainer.samples.step_batches import OwnChance
-from axonp2p.training.trainer.task import Task, seed_all
+from axonp2p.training.trainer.task import CheckedTask, seed_all
 from tests.laboratory.played_card import NAME, played_card
 from tests.laboratory.written_jobs import HEAD, WRITTEN_JOBS
 from tests.unit.training.member_swarm import start_round
@@ -48,7 +48,7 @@ def write(folder, job):
 def make(folder, job, device):
     options = StepOptions(**dict(job.train))
     order = Prepare(rank=0, job="j", task="task.py", shards=2, batch=BATCH, seed=1, steps=STEPS, step_options=options)
-    return LocalTrainer(Task(folder, "task.py"), order, device)
+    return LocalTrainer(CheckedTask(folder, "task.py"), order, device)
 
 
 def trained(folder, job, device, *, round=0):

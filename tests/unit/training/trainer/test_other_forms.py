@@ -9,7 +9,7 @@ import safetensors.torch
 import torch
 
 from axonp2p.errors import SettingsError, TaskMistake
-from axonp2p.training.trainer.task import Task
+from axonp2p.training.trainer.task import CheckedTask
 from axonp2p.training.trainer.weights import save_plain, save_pretrained
 
 WRAPPED = """
@@ -72,7 +72,7 @@ def test_a_file_that_is_none_is_named(tmp_path: Path) -> None:
 )
 def test_a_model_saves_itself_with_its_weights(tmp_path: Path, model: str, names: list[str], module: str) -> None:
     folder, source = job(tmp_path / "job", model), weights(tmp_path, *names)
-    assert save_pretrained(Task(folder, "task.py"), source, tmp_path / "out") == module
+    assert save_pretrained(CheckedTask(folder, "task.py"), source, tmp_path / "out") == module
     saved = torch.load(tmp_path / "out" / "weights.bin", weights_only=True)
     assert saved["weight"].tolist() == [[0.0, 1.0, 2.0], [3.0, 4.0, 5.0]]
     assert (tmp_path / "out" / "config.json").exists()
@@ -81,14 +81,14 @@ def test_a_model_saves_itself_with_its_weights(tmp_path: Path, model: str, names
 def test_a_model_that_cannot_save_itself_says_so(tmp_path: Path) -> None:
     folder, source = job(tmp_path / "job", "nn.Linear(3, 2)"), weights(tmp_path, "weight", "bias")
     with pytest.raises(SettingsError, match="a Linear, has no save_pretrained") as caught:
-        save_pretrained(Task(folder, "task.py"), source, tmp_path / "out")
+        save_pretrained(CheckedTask(folder, "task.py"), source, tmp_path / "out")
     assert "--format torch" in caught.value.fix
 
 
 def test_weights_of_another_model_are_refused(tmp_path: Path) -> None:
     folder, source = job(tmp_path / "job", "Saved(3, 2)"), weights(tmp_path, "other.weight")
     with pytest.raises(SettingsError, match="does not hold this task's weights"):
-        save_pretrained(Task(folder, "task.py"), source, tmp_path / "out")
+        save_pretrained(CheckedTask(folder, "task.py"), source, tmp_path / "out")
 
 
 def test_what_goes_wrong_in_the_model_s_own_code_is_its_mistake(tmp_path: Path) -> None:
@@ -96,4 +96,4 @@ def test_what_goes_wrong_in_the_model_s_own_code_is_its_mistake(tmp_path: Path) 
     task = folder / "task.py"
     task.write_text(task.read_text().replace('"{}")', '"{}" + 1)'))
     with pytest.raises(TaskMistake, match=r"save_pretrained\(\)"):
-        save_pretrained(Task(folder, "task.py"), source, tmp_path / "out")
+        save_pretrained(CheckedTask(folder, "task.py"), source, tmp_path / "out")

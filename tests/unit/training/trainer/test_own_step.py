@@ -10,7 +10,7 @@ from axonp2p.training.messages import Prepare, RedoSegment
 from axonp2p.training.options import StepOptions
 from axonp2p.training.trainer.local_trainer import LegVerdict, LocalTrainer
 from axonp2p.training.trainer.plain_run import PlainRun
-from axonp2p.training.trainer.task import Task
+from axonp2p.training.trainer.task import CheckedTask
 from tests.unit.training.member_swarm import start_round
 
 GAN = """
@@ -50,7 +50,7 @@ def trainer(folder, text=GAN, **options):
     order = Prepare(
         rank=0, job="j", task="task.py", shards=1, batch=4, seed=1, steps=2 * STEPS, step_options=StepOptions(**options)
     )
-    return LocalTrainer(Task(folder, "task.py"), order)
+    return LocalTrainer(CheckedTask(folder, "task.py"), order)
 
 
 def leg(made, round=0, weights=None):
@@ -99,7 +99,7 @@ def test_the_schedule_holds_for_both_and_gradients_of_each_are_clipped(tmp_path)
 
 def test_a_plain_loop_takes_the_same_steps(tmp_path):
     (tmp_path / "task.py").write_text(GAN)
-    run = PlainRun(Task(tmp_path, "task.py"), 4, 1)
+    run = PlainRun(CheckedTask(tmp_path, "task.py"), 4, 1)
     assert run.train(40)["samples"] == 40
 
 

@@ -5,7 +5,7 @@ import torch
 from torch import nn
 
 from axonp2p.errors import TaskMistake
-from axonp2p.training.trainer.task import Task
+from axonp2p.training.trainer.task import CheckedTask
 from axonp2p.training.trainer.task_file import MOST_CHARACTERS
 
 GOOD = """
@@ -33,7 +33,7 @@ def task(folder, *changes):
     for old, new in changes:
         assert old in text
         text = text.replace(old, new)
-    return Task(write(folder, text), "task.py")
+    return CheckedTask(write(folder, text), "task.py")
 
 
 def mistake(run):
@@ -94,7 +94,7 @@ def test_causes_are_told_too(tmp_path):
 
 
 def test_a_syntax_error_shows_its_line(tmp_path):
-    told = mistake(lambda: Task(write(tmp_path, "class Task:\n    def model(self:\n"), "task.py"))
+    told = mistake(lambda: CheckedTask(write(tmp_path, "class Task:\n    def model(self:\n"), "task.py"))
     assert told.message == "loading task.py"
     assert 'File "task.py", line 2' in told.cause
 
@@ -125,13 +125,13 @@ def test_a_long_traceback_is_cut_in_the_middle(tmp_path):
     ],
 )
 def test_what_is_missing_is_named(tmp_path, text, sentence):
-    told = mistake(lambda: Task(write(tmp_path, text), "task.py"))
+    told = mistake(lambda: CheckedTask(write(tmp_path, text), "task.py"))
     assert told.message == "loading task.py"
     assert sentence in told.cause
 
 
 def test_a_file_that_is_missing_is_named(tmp_path):
-    assert "No such file" in mistake(lambda: Task(tmp_path, "other.py")).cause
+    assert "No such file" in mistake(lambda: CheckedTask(tmp_path, "other.py")).cause
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ from safetensors.torch import save_file
 
 import axonp2p
 from axonp2p.errors import TaskMistake
-from axonp2p.training.trainer.task import Task
+from axonp2p.training.trainer.task import CheckedTask
 
 TASK = """
 import axonp2p
@@ -31,7 +31,7 @@ def task(tmp_path, monkeypatch):
     (tmp_path / "job").mkdir()
     (tmp_path / "job" / "task.py").write_text(TASK)
     monkeypatch.chdir(tmp_path)  # as at a peer, the working directory is another one
-    return Task(tmp_path / "job", "task.py")
+    return CheckedTask(tmp_path / "job", "task.py")
 
 
 def test_a_file_is_found_beside_the_task(task, tmp_path):

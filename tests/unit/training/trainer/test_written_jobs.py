@@ -10,7 +10,7 @@ from axonp2p.training.messages import Prepare, RedoSegment
 from axonp2p.training.options import StepOptions
 from axonp2p.training.trainer.local_trainer import LegVerdict, LocalTrainer
 from axonp2p.training.trainer.plain_run import PlainRun
-from axonp2p.training.trainer.task import Task
+from axonp2p.training.trainer.task import CheckedTask
 from tests.laboratory.written_jobs import HEAD, WRITTEN_JOBS
 from tests.unit.training.member_swarm import start_round
 
@@ -31,7 +31,7 @@ def make(folder, job, rank):
         steps=ROUNDS * STEPS,
         step_options=options,
     )
-    return LocalTrainer(Task(folder, "task.py"), order)
+    return LocalTrainer(CheckedTask(folder, "task.py"), order)
 
 
 def write(folder, job):
@@ -88,7 +88,7 @@ def test_it_learns_as_in_a_plain_process(tmp_path, job):
     assert job.unchecked in found if job.unchecked else not found
     if not before:
         return  # it has nothing held out
-    run = PlainRun(Task(tmp_path, "task.py"), BATCH, 1, StepOptions(**dict(job.train)))
+    run = PlainRun(CheckedTask(tmp_path, "task.py"), BATCH, 1, StepOptions(**dict(job.train)))
     plain = run.train(MEMBERS * ROUNDS * STEPS * BATCH)["metrics"]
     sign = -1 if job.metric == "accuracy" else 1
     gained, plainly = (sign * (before[job.metric] - there[job.metric]) for there in (after, plain))

@@ -10,7 +10,7 @@ import torch
 from axonp2p.errors import PeerMisbehaved
 from axonp2p.training.messages import Prepare, RedoSegment
 from axonp2p.training.trainer.local_trainer import LegVerdict, LocalTrainer
-from axonp2p.training.trainer.task import Task
+from axonp2p.training.trainer.task import CheckedTask
 from axonp2p.verification.distances import relative
 from tests.unit.training.member_swarm import start_round
 from tests.unit.training.trainer.test_local_trainer import TASK
@@ -35,12 +35,14 @@ SCHEDULED = """
 
 def trainer(folder, text=TASK):
     (folder / "task.py").write_text(text)
-    return LocalTrainer(Task(folder, "task.py"), Prepare(rank=0, job="job", task="task.py", shards=2, batch=8, seed=1))
+    return LocalTrainer(
+        CheckedTask(folder, "task.py"), Prepare(rank=0, job="job", task="task.py", shards=2, batch=8, seed=1)
+    )
 
 
 def again(made, order, data):
     """By a trainer of its own, as everywhere."""
-    return LocalTrainer(Task(made._task._folder, "task.py"), made._prepare).redo(order, data, made.flops)
+    return LocalTrainer(CheckedTask(made._task._folder, "task.py"), made._prepare).redo(order, data, made.flops)
 
 
 def order(round=3, **settings):
@@ -143,7 +145,7 @@ class Lazy(LocalTrainer):
 
 def test_who_skips_steps_is_far_from_where_they_lead(tmp_path):
     (tmp_path / "task.py").write_text(TASK)
-    lazy = Lazy(Task(tmp_path, "task.py"), Prepare(rank=0, job="job", task="task.py", shards=2, batch=8, seed=1))
+    lazy = Lazy(CheckedTask(tmp_path, "task.py"), Prepare(rank=0, job="job", task="task.py", shards=2, batch=8, seed=1))
     start = order()
     for leg in legs(lazy, start):
         for wanted, data, end in segments(start, leg.places):

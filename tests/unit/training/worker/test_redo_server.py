@@ -11,7 +11,7 @@ import torch
 
 from axonp2p.blobs.pieces import book_of
 from axonp2p.training.trainer.local_trainer import LegVerdict, LocalTrainer
-from axonp2p.training.trainer.task import Task
+from axonp2p.training.trainer.task import CheckedTask
 from axonp2p.training.worker.out_folder import OutFolder
 from axonp2p.training.worker.redo_server import RedoServer, worker_peak_mb
 from tests.unit.training.trainer.test_local_trainer import TASK
@@ -162,7 +162,7 @@ def test_models_that_grow_and_optimisers_that_keep_no_state_dict_are_the_tasks_m
     )
     (tmp_path / "task.py").write_text(bare)
     with pytest.raises(TaskMistake, match=r"optimizer\(\)"):
-        LocalTrainer(Task(tmp_path, "task.py"), made._prepare)
+        LocalTrainer(CheckedTask(tmp_path, "task.py"), made._prepare)
 
 
 def test_a_leg_that_changes_no_weight_is_seen(tmp_path):

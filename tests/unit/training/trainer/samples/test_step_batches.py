@@ -13,7 +13,7 @@ from axonp2p.errors import TaskMistake
 from axonp2p.training.options import StepOptions
 from axonp2p.training.trainer.samples.shards import Shards
 from axonp2p.training.trainer.samples.step_batches import Batches, OwnChance
-from axonp2p.training.trainer.task import Task
+from axonp2p.training.trainer.task import CheckedTask
 
 
 class Letters(Dataset):
@@ -48,7 +48,7 @@ def task(tmp_path, data):
         f"    calls = []\n    def data(self, split, shard, shards):\n"
         f"        self.calls.append((split, shard))\n        {lines}\n"
     )
-    return Task(tmp_path, "task.py")
+    return CheckedTask(tmp_path, "task.py")
 
 
 def all_of(batches):
@@ -161,7 +161,7 @@ class Task:
 def shards(folder, methods, count=2, batch=4, **options):
     lines = "".join(f"    {line}\n" for line in methods.splitlines())
     (folder / "task.py").write_text(HEAD + lines)
-    return Shards(Task(folder, "task.py"), count, 7, batch, StepOptions(**options))
+    return Shards(CheckedTask(folder, "task.py"), count, 7, batch, StepOptions(**options))
 
 
 STREAM = "def data(self, split, shard, shards): return Numbers(100 * shard, None)"
