@@ -27,13 +27,19 @@ def main() -> None:
 
 
 def load(cores: int) -> None:
-    """Load all that a worker is made of, and take a step of nothing on this many cores."""
+    """Load all that a worker is made of, and take a step of nothing on this many cores.
+
+    Raises `SettingsError` where a card was given that this torch cannot use.
+    """
     prepare_torch(cores)
 
+    from axonp2p.training.trainer.device import CPU, chosen_device
     from axonp2p.training.worker import worker  # noqa: F401  it loads the rest of the room
     from axonp2p.training.worker.warm_up import warm_up
 
-    warm_up()
+    # With a card in reach any backward pass starts torch's threads for cards, and what is forked then has none.
+    if chosen_device(os.environ) == CPU:
+        warm_up()
 
 
 def serve(inside: Inside, start: Start) -> None:
