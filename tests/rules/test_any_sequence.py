@@ -114,6 +114,7 @@ def _made(seed: int) -> dict[Any, Callable[[Values], Any]]:
     }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", [name for name in DECIDERS if name not in NOT_DRIVEN])
 def test_no_order_of_words_ends_by_anything_but_the_family(name: str) -> None:
     kind = DECIDERS[name]

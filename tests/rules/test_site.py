@@ -8,12 +8,15 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).parent.parent.parent
 LOADED = re.compile(
     r"<(?:script|img|iframe|source|link(?=[^>]*rel=.?(?:stylesheet|icon|preload)))[^>]*?(?:src|href)=\S+"
 )
 
 
+@pytest.mark.slow
 def test_it_is_built_without_a_warning_and_loads_nothing_from_elsewhere(tmp_path: Path) -> None:
     done = subprocess.run(
         [sys.executable, "-m", "mkdocs", "build", "--strict", "--site-dir", str(tmp_path)],

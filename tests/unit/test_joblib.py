@@ -24,6 +24,7 @@ def executor() -> Iterator[CodecExecutor]:
         yield made
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", WORKING)
 def test_scikit_learn_is_unchanged_and_gives_the_same_numbers(name: str, executor: CodecExecutor) -> None:
     executor.sent.clear()

@@ -41,6 +41,7 @@ async def good(tmp_path: Path) -> AsyncIterator[Running]:
     await lab.stop()
 
 
+@pytest.mark.slow
 async def test_the_doctor_names_it_and_does_not_wait_for_it(
     silent: str, good: Running, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -59,6 +60,7 @@ async def test_what_a_tracker_says_of_its_own_trouble_reaches_the_doctor(good: R
     assert tracker.hindered == "it cannot store anything: database or disk is full"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("all_of_them", [False, True])
 async def test_jobs_at_hosts_are_listed_without_it_and_one_that_is_named_is_looked_for_everywhere(
     all_of_them: bool, monkeypatch: pytest.MonkeyPatch

@@ -53,6 +53,7 @@ CHANGES = st.lists(
 )
 
 
+@pytest.mark.slow
 @given(CHANGES)
 @settings(deadline=None, max_examples=60)
 def test_the_copy_becomes_what_it_is(changes: list[tuple[str, str, bytes]]) -> None:

@@ -70,6 +70,7 @@ def wandb_records(folder: Path) -> list[Any]:
     return records
 
 
+@pytest.mark.slow
 def test_wandb_has_a_run_with_all_rounds(tmp_path: Path) -> None:
     wandb = pytest.importorskip("wandb", reason="no wandb here: pip install 'axonp2p[wandb]'")
     job = STATES["finished"](tmp_path / "home")

@@ -137,6 +137,7 @@ def test_any_bytes_decode_or_are_refused(bits, form, told, body, kept, count):
     decodes_or_is_refused(body, count)
 
 
+@pytest.mark.slow
 @settings(max_examples=500, deadline=None)
 @given(coding=st.sampled_from(CODINGS), count=st.integers(0, 600), data=st.data())
 def test_a_payload_with_changed_bytes_decodes_or_is_refused(coding, count, data):

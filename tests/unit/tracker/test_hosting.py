@@ -49,6 +49,7 @@ def test_limits_that_cannot_be_meant_are_refused_at_start(tmp_path: Path) -> Non
         Tracker(tmp_path, TrackerSettings(hosted_days=0), ManualClock(), random.Random(1))
 
 
+@pytest.mark.slow
 async def test_a_job_that_nobody_fits_fails_there_and_is_told_here(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -208,6 +208,7 @@ def proof(tmp_path_factory: pytest.TempPathFactory) -> bytes:
     return asyncio.run(make())
 
 
+@pytest.mark.slow
 @settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(data=st.data())
 def test_no_byte_of_a_proof_can_be_changed(proof: bytes, data: st.DataObject):

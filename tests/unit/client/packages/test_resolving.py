@@ -56,6 +56,7 @@ def test_what_it_needs_comes_too_and_what_peers_have_does_not(index: Path, store
         assert hashlib.sha256(store.path(wheel).read_bytes()).hexdigest() == wheel.sha256
 
 
+@pytest.mark.slow
 def test_what_all_peers_have_is_not_sent_unless_another_version_is_asked_for(index: Path, store: WheelStore) -> None:
     write_wheel(index, {"gull.py": b""}, version="2.0")
     write_wheel(index, {"tern.py": b""}, name="tern", requires=["gull>=2"])
@@ -81,6 +82,7 @@ def pages(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return folder
 
 
+@pytest.mark.slow
 def test_the_next_job_that_asks_for_the_same_soon_starts_no_pip(pages: Path, store: WheelStore) -> None:
     first = resolved(store, "gull")
     shutil.rmtree(pages)
@@ -102,6 +104,7 @@ def test_what_was_chosen_is_chosen_again_when_a_wheel_of_it_is_gone(pages: Path,
     assert store.has(again)
 
 
+@pytest.mark.slow
 def test_a_wheel_that_was_made_again_in_a_folder_of_ones_own_is_seen_at_once(index: Path, store: WheelStore) -> None:
     write_wheel(index, {"gull.py": b"A = 1"})
     first = resolved(store, "gull")

@@ -148,6 +148,7 @@ def place_of(folder: JobFolder, name: str) -> Path:
     return sorted(folder.states.iterdir())[int(name[-1])] if name.startswith("states/") else folder.path / name
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", NAMES)
 def test_any_damage_of_any_file_is_named_or_mended_and_loses_nothing(tmp_path: Path, name: str) -> None:
     chance = random.Random(name)

@@ -31,6 +31,7 @@ for thread in threads:
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("module", "kind"),
     [

@@ -161,6 +161,7 @@ def test_no_name_becomes_a_formula(name: str) -> None:
     assert rows == [["peer", "n"], [f"'{name}", "-3.5"], ["otter", ""]]
 
 
+@pytest.mark.slow
 def test_a_job_of_many_rounds_stays_a_page_that_opens(tmp_path: Path) -> None:
     job = PaperJob(tmp_path, rounds=500)
     job.begin(["otter", "heron", "lynx", "wren"])

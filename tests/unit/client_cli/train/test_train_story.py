@@ -152,6 +152,7 @@ def test_what_was_done_in_vain_is_shown_as_lost(tmp_path: Path) -> None:
     assert not found["otter"].lost_at
 
 
+@pytest.mark.slow
 def test_very_many_rounds_are_drawn_together(tmp_path: Path) -> None:
     job = PaperJob(tmp_path, rounds=600)
     job.begin(CREW)

@@ -69,6 +69,7 @@ def test_results_are_on_the_disk_before_they_are_told_and_paid(
     assert log.index("numbered [0]") < log.index("job.json: 1 results, 1 numbered") < log.index("asked [0]")
 
 
+@pytest.mark.slow
 def test_chunks_grow_where_calls_are_short(loop: VirtualLoop, tmp_path: Path) -> None:
     world = World.of(loop, tmp_path, *PEERS, items=2000, fn="task.py:square")
     for peer in world.peers.values():

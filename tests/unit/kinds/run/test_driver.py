@@ -130,6 +130,7 @@ def steps_of_a_life(loop: VirtualLoop, home: Path, patch: pytest.MonkeyPatch) ->
     return life.steps
 
 
+@pytest.mark.slow
 def test_a_client_that_is_killed_at_any_step_goes_on_with_one_result_for_each_index_and_pays_each_once(
     loop: VirtualLoop, tmp_path: Path
 ) -> None:

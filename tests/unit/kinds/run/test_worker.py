@@ -173,6 +173,7 @@ def test_a_command_that_cannot_be_started_is_said_to_be_so(daemon: PlayedDaemon)
     assert "a script is started with python" in daemon.exits().reason
 
 
+@pytest.mark.slow
 def test_it_is_killed_in_time_with_its_children(daemon: PlayedDaemon) -> None:
     code = f"""
         import subprocess, sys, time

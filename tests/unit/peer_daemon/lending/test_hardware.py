@@ -17,6 +17,7 @@ UNNEEDED = (
 WISHES = LendingLimits(cores=1, memory_mb=0, disk_mb=512, slots=1)
 
 
+@pytest.mark.slow
 async def test_the_speed_is_measured_once(tmp_path):
     machine = await look_at_machine(tmp_path, WISHES)
     assert machine.cores >= 1

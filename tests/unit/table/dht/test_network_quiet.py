@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import random
 
+import pytest
+
 from tests.laboratory.home_links import HomeLinks
 from tests.laboratory.measuring import Trial
 from tests.laboratory.swarms import AxonSwarm
@@ -14,6 +16,7 @@ SIZE = 40
 HOUR_S = 3600.0
 
 
+@pytest.mark.slow
 def test_an_idle_network_sends_nothing_but_refreshes():
     loop = VirtualLoop(HomeLinks(seed=3))
     swarm = AxonSwarm(random.Random(3))

@@ -203,6 +203,7 @@ async def test_who_proves_nothing_is_no_contact(meeting: Meeting, changes: dict[
     assert meeting.stranger.address not in meeting.nodes[0].contacts(50)
 
 
+@pytest.mark.slow
 async def test_an_answer_counts_from_the_address_that_was_asked_only(meeting: Meeting) -> None:
     other = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
     node = DhtNode(key_of("newcomer"), SystemClock(), random.Random(5), serves=False)

@@ -196,6 +196,7 @@ async def test_what_strangers_may_add_in_a_day_is_bounded(lab: Running, monkeypa
     await hand_in(lab.caller, receipts[5:6], [token])
 
 
+@pytest.mark.slow
 async def test_who_is_refused_as_too_often_loses_nothing_by_having_asked(lab: Running, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr("tracker.ledger.intake.STRANGERS_A_DAY_OF_ONE", 5)
     lab.tracker.ledger.budget = Budget(lab.clock)

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import msgspec
+import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -199,6 +200,7 @@ class World:
             await self.ledgers[at].go_back_to(backup)
 
 
+@pytest.mark.slow
 @settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(st.lists(steps, min_size=5, max_size=30))
 def test_no_credit_is_lost_doubled_or_invented(history: list[tuple]):  # type: ignore[type-arg]

@@ -96,6 +96,7 @@ async def test_the_cursor_survives_a_restart(start: Start, homes: list[Path]):
             await until(lambda: second.tracker.ledger.receipts == 3 and _cursors(homes[0]) == [("a" * 32, 3)])
 
 
+@pytest.mark.slow
 async def test_what_was_passed_on_travels_no_further(start: Start, homes: list[Path]):
     first, second, third = [await start(home) for home in homes]
     second.trusts(first)
@@ -113,6 +114,7 @@ async def test_what_was_passed_on_travels_no_further(start: Start, homes: list[P
         assert third.tracker.ledger.receipts == 1
 
 
+@pytest.mark.slow
 async def test_one_that_begins_empty_does_not_tell_what_it_was_told(start: Start, homes: list[Path]):
     first, second, third = [await start(home) for home in homes]
     second.trusts(first)

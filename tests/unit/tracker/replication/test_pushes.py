@@ -196,6 +196,7 @@ async def test_a_table_of_many_lets_learnt_trackers_hand_over_an_eighth_each(
     assert rows_in(lab) == 32 + 4
 
 
+@pytest.mark.slow
 async def test_two_trackers_push_to_each_other_once_they_know_each_other(start: Start, tmp_path: Path):
     """One names the other in its settings; the other learns of it, and tells whom it vouches for."""
     first = await start(tmp_path / "first")

@@ -46,6 +46,7 @@ def part_by_part(meeting, rule, centre):
     return found
 
 
+@pytest.mark.slow
 @settings(max_examples=60, deadline=None)
 @given(
     name=st.sampled_from(ROBUST),

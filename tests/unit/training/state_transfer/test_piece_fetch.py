@@ -307,6 +307,7 @@ HONEST = st.builds(
 )
 
 
+@pytest.mark.slow
 @settings(max_examples=200, deadline=None)
 @given(others=st.lists(ANY, max_size=10), honest=HONEST, place=st.integers(0, 10), line_s=st.sampled_from([0.0, 0.05]))
 def test_with_one_honest_sender_the_state_comes_and_every_liar_is_named(others, honest, place, line_s):

@@ -24,6 +24,7 @@ def counted(model: nn.Module, batch: torch.Tensor) -> int:
     return FlopCounts(model).count(batch, run)[1]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("sparse", [True, False])
 def test_looking_up_counts_for_each_value_that_is_moved(sparse: bool) -> None:
     assert counted(nn.Embedding(10, 4, sparse=sparse), IDS) == LOOKUP_FLOPS * 6 * 4

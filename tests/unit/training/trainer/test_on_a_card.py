@@ -93,6 +93,7 @@ QUICK = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("job", [job for job in WORKING if job.name in QUICK], ids=lambda job: job.name)
 def test_a_member_takes_the_same_steps_on_a_card(tmp_path, card, job):
     leg = same_as_without(tmp_path, job, card)

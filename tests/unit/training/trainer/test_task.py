@@ -43,6 +43,7 @@ def mistake(run):
     return caught.value
 
 
+@pytest.mark.slow
 def test_a_task_is_plain_pytorch(tmp_path):
     made = task(tmp_path)
     model = made.model()

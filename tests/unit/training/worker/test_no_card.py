@@ -25,6 +25,7 @@ worker_main.main()
 """
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(torch.version.cuda is not None, reason="this torch is built with CUDA")
 def test_it_is_named_in_the_jobs_log(tmp_path):
     ours, theirs = socket.socketpair()

@@ -226,6 +226,7 @@ async def test_a_member_that_is_gone_is_lost_for_both_kinds_of_waiting(job: Job,
     assert await highest.hears(1) == [(0, b"the others go on")]
 
 
+@pytest.mark.slow
 async def test_a_member_that_never_answers_is_lost_only_once_it_is_needed(job: Job) -> None:
     await job.grow(2)
     await job.hosts[1].listener.stop()

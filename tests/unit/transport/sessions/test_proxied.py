@@ -108,6 +108,7 @@ async def test_callers_are_known_by_the_address_that_the_proxy_names(behind: Beh
     assert behind.seen == ["203.0.113.9"] * 4
 
 
+@pytest.mark.slow
 async def test_limits_count_by_the_address_that_the_proxy_names(
     behind: Behind, proxy: TcpProxy, monkeypatch: pytest.MonkeyPatch
 ) -> None:

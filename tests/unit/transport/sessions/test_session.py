@@ -233,6 +233,7 @@ async def test_many_senders_at_once_keep_their_own_order(hosts) -> None:
     await line.close()
 
 
+@pytest.mark.slow
 async def test_a_slow_reader_stops_the_sender_and_does_not_look_dead(hosts, monkeypatch) -> None:
     monkeypatch.setattr(session, "TICK_S", 0.02)
     monkeypatch.setattr(session, "LOOK_S", 0.03)
@@ -303,6 +304,7 @@ async def test_who_is_slowed_down_sends_only_a_window_ahead_and_words_all_the_sa
     await line.close()
 
 
+@pytest.mark.slow
 async def test_a_cancelled_sender_harms_nobody_else(hosts) -> None:
     read_on = asyncio.Event()
 
