@@ -15,9 +15,9 @@ import msgspec
 from axonp2p.errors import VersionMismatch
 
 SCHEMAS: Final = {
-    "map": "d84ef841d9a82231",
-    "run": "a0a070da13be5cb4",
     "train": "e2c67c3a7ee26d5d",
+    "run": "a0a070da13be5cb4",
+    "map": "d84ef841d9a82231",
 }
 """By kind of job."""
 IN_ROWS: Final = "train"

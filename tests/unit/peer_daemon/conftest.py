@@ -18,6 +18,7 @@ from aiohttp import web
 
 from axonp2p.identity.certificate import make_certificate
 from axonp2p.identity.keys import PrivateKey
+from axonp2p.jobs.kinds import KINDS
 from axonp2p.jobs.messages import Member, TakeLease
 from axonp2p.peers.capability import Capability
 from axonp2p.reservation.token import Token
@@ -54,6 +55,13 @@ RESERVATION = "00000000-0000-4000-8000-000000000001"
 OFFER = Capability(
     cores=2, memory_mb=1024, disk_mb=512, gflops=1, slots=1, free=1, python="3.11", packages={}, kinds=["train"]
 )
+
+
+@pytest.fixture
+def only_train(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The build knows one kind of job."""
+    for name in reversed([name for name in KINDS if name != "train"]):  # taken back in the order in which they were
+        monkeypatch.delitem(KINDS, name)
 
 
 class ShiftedClock:

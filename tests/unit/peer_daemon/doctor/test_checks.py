@@ -14,6 +14,8 @@ from axonp2p.table.tracker_checks import TrackerFacts
 from peer_daemon.doctor.checks import checks_of
 from peer_daemon.doctor.facts import ContainFacts, MachineFacts, PeerFacts, PortFacts, Trouble
 
+pytestmark = pytest.mark.usefixtures("only_train")
+
 HELD = Tried("home-folder", "tries to look into the home folder", held=True, said="No such file or directory")
 BROKEN = Tried("shadow", "tries to read the passwords", held=False, said="read 40 bytes of /etc/shadow")
 MACHINE = MachineFacts(
@@ -129,14 +131,8 @@ def test_verbose_has_a_line_for_each_attack_and_counts_each_failure_once() -> No
     assert {"wall, home-folder", "wall, shadow"} <= {check.name for check in checks}
 
 
-@pytest.fixture(autouse=True)
-def _only_train(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in KINDS.keys() - {"train"}:
-        monkeypatch.delitem(KINDS, name)
-
-
 @pytest.fixture
-def toy(_only_train: None, monkeypatch: pytest.MonkeyPatch) -> None:
+def toy(only_train: None, monkeypatch: pytest.MonkeyPatch) -> None:
     """A second kind, which executes programs of its bundle."""
     monkeypatch.setitem(KINDS, "toy", dataclasses.replace(KINDS["train"], name="toy", executes=True))
 

@@ -53,12 +53,6 @@ def test_no_more_is_offered_than_there_is():
     assert (offer.cores, offer.memory_mb, offer.disk_mb) == (8, 16000, 50_000)
 
 
-@pytest.fixture
-def only_train(monkeypatch):
-    for name in KINDS.keys() - {"train"}:
-        monkeypatch.delitem(KINDS, name)
-
-
 @pytest.mark.usefixtures("only_train")
 def test_the_kinds_are_those_that_the_owner_allows_and_the_wall_holds(monkeypatch):
     monkeypatch.setitem(KINDS, "toy", replace(KINDS["train"], name="toy", executes=True))
