@@ -27,6 +27,8 @@ from tests.fakes import key_of
 from tests.laboratory.virtual_loop import VirtualLoop
 from tests.unit.kinds.map.played_calls import CALL_FLOPS, Killed, Life, PlayedPeer, World, raised, watch_disk
 
+pytestmark = pytest.mark.slow
+
 EIGHT = ("heron", "otter", "lynx", "wren", "ibis", "mole", "toad", "pike")
 OUTVOTED = "its results differ from those of"
 
@@ -200,7 +202,6 @@ def test_a_peer_that_is_alone_is_believed(loop: VirtualLoop, tmp_path: Path) -> 
     assert not life.events(OpinionAwaited)
 
 
-@pytest.mark.slow
 def test_a_client_that_is_killed_with_opinions_under_way_loses_nothing(loop: VirtualLoop, tmp_path: Path) -> None:
     def one(home: Path, dies_at: int) -> tuple[World, Life]:
         home.mkdir()
@@ -282,7 +283,6 @@ def test_the_bar_says_how_many_wait_for_a_second_opinion() -> None:
 # --- the queue alone ---
 
 
-@pytest.mark.slow
 @settings(max_examples=200, deadline=None)
 @given(data=st.data(), quorum=st.integers(2, 4), items=st.integers(1, 12), chunk=st.integers(1, 4))
 def test_the_queue_gives_each_item_one_result_whatever_liars_and_losses_do(

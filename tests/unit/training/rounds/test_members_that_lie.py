@@ -12,6 +12,8 @@ from axonp2p.verification.claims import RoundDone
 from tests.laboratory.lying_members import ROUNDS, LyingJob, play
 from tests.unit.training.conversation import OTHER, SECOND, THIRD, round_done
 
+pytestmark = pytest.mark.slow
+
 GOOD, BAD = b"g" * 32, b"b" * 32
 TEN = list(range(10))
 MEDIAN = Rule("median", 2)

@@ -8,6 +8,8 @@ from axonp2p.verification.judgement import Outcome
 from axonp2p.verification.rates import Trust
 from tests.laboratory.checked_job import CheckedJob, Nature, checks_until_found
 
+pytestmark = pytest.mark.slow
+
 HONEST = [Nature(machine=machine) for machine in (0, 0, 0, 1, 1, 2, 3, 4)]
 
 
@@ -105,7 +107,6 @@ def test_where_no_machine_comes_to_the_same_end_twice_nobody_is_convicted():
         assert result.off == ["the same steps hardly ever lead to the same end twice"]
 
 
-@pytest.mark.slow
 def test_among_trusted_keys_at_most_the_wished_share_is_done_again():
     for wished in (0.01, 0.05):
         new = CheckedJob(HONEST, 1, wished=wished).run(40)
