@@ -19,6 +19,7 @@ from axonp2p.identity.peer_id import short
 from axonp2p.jobs.kinds import KINDS
 from axonp2p.logs import get_logger
 from axonp2p.peers.capability import Capability
+from axonp2p.peers.coordinate_file import CoordinateFile
 from axonp2p.sandbox.child import why_no_sandbox
 from axonp2p.sandbox.watch.worker_group import own_territory
 from axonp2p.settings import PeerSettings
@@ -42,7 +43,6 @@ from peer_daemon.announcing.own_row import OwnRow, lasting_row
 from peer_daemon.announcing.row_sender import RowSender
 from peer_daemon.announcing.row_writer import Numbers, RowWriter
 from peer_daemon.bundles.kept_bundles import KeptBundles
-from peer_daemon.discovery.coordinate_file import CoordinateFile
 from peer_daemon.discovery.dht_side import DhtSide
 from peer_daemon.discovery.lan_side import LanSide, is_on_lan
 from peer_daemon.discovery.presence import Parts, Presence

@@ -10,16 +10,14 @@ from __future__ import annotations
 import asyncio
 import random
 from collections.abc import Sequence
-from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from axonp2p.client.discovery.trackers import known_by
 from axonp2p.clock import Clock
-from axonp2p.files import write_whole
 from axonp2p.identity.keys import PrivateKey
 from axonp2p.logs import get_logger
-from axonp2p.peers.coordinates import Position
+from axonp2p.peers.coordinate_file import CoordinateFile
 from axonp2p.settings import ClientSettings
 from axonp2p.table.dht.routing.node_state import SavedContact, load_state, save_state
 from axonp2p.table.dht_source import DhtSource
@@ -58,7 +56,8 @@ class TableHome:
         self._chance = random.SystemRandom()
         health = read_health(home / "trackers.json", [str(address) for address in trackers], clock.now(), self._chance)
         self._lines = TrackerLines(health, clock, self._chance)
-        self.position = Position(self._chance, _read_coordinate(home / "coordinate"))
+        self._coordinate = CoordinateFile(home / "coordinate", self._chance)
+        self.position = self._coordinate.position
         self._known_by = known_by(trackers, settings, hosted=hosted)
         dials = self._lines.dials = DialPolicy(lambda: self._known_by, tells_why=not hosted)
         dht = None
@@ -83,11 +82,10 @@ class TableHome:
 
     def _keep(self) -> None:
         write_health(self._home / "trackers.json", self._lines.health)
+        self._coordinate.keep()
         try:
             if self.table.dht:
                 save_state(self._home / "dht.json", self.table.dht.known)
-            if told := self.position.told:
-                write_whole(self._home / "coordinate", told.hex().encode())
         except OSError as error:
             log.warning("what was learnt of the network is not kept", home=str(self._home), reason=error.strerror)
 
@@ -113,9 +111,3 @@ class TableHome:
         self._known_by |= {split_host_port(contact)[0] for contact in contacts}
         self._lines.learn(tracker for peer in found for tracker in peer.trackers)
         return contacts
-
-
-def _read_coordinate(path: Path) -> bytes:
-    with suppress(OSError, ValueError):
-        return bytes.fromhex(path.read_text()[:64])
-    return b""

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from axonp2p.errors import AxonError, Busy, NotAtRelay, QuotaUsed, TooOften
 from axonp2p.holdings import Bounds, Holdings
 from axonp2p.identity.peer_id import PeerId, short
+from axonp2p.transport.flow.rate_limit import RateLimit
 from axonp2p.transport.tunnel.messages import RelayLimits
 
 HOUR_S = 3600.0
@@ -35,13 +36,10 @@ class Stream:
 
 @dataclass
 class _Account:
-    """The bytes and streams that one peer or one caller used."""
+    """The bytes that one peer or one caller used."""
 
     hour_from: float
     bytes: int = 0
-    openings: float = 0.0
-    """Streams that it may open at once now."""
-    counted_at: float = 0.0
 
 
 @dataclass
@@ -70,6 +68,7 @@ class Admission:
         bounds = Bounds(limits.peers, limits.peers_of_source, 1, limits.registered_s)
         self._peers: Holdings[PeerId] = Holdings("registrations", bounds)
         self._accounts: OrderedDict[str, _Account] = OrderedDict()
+        self._openings = RateLimit(limits.opened_a_second, limits.opened_at_once, MOST_REMEMBERED)
         self._next_byte = float("-inf")
 
     @property
@@ -106,7 +105,10 @@ class Admission:
         """
         if peer not in self._peers:
             raise self._counted(NotAtRelay(f"peer {short(peer)} holds no connection to this relay"))
-        self._charge_opening(caller, now)
+        try:
+            self._openings.charge(caller, now)
+        except TooOften as error:
+            raise self._counted(error) from None
         self._check_streams(peer, caller)
         for name in (_of_peer(peer), _of_caller(caller)):
             self._check_bytes(name, now)
@@ -156,16 +158,6 @@ class Admission:
         if of_caller >= limits.streams_of_caller:
             raise self._counted(QuotaUsed(f"{of_caller} streams from {caller} are open", fix="close some of them"))
 
-    def _charge_opening(self, caller: str, now: float) -> None:
-        limits, account = self.limits, self._account(_of_caller(caller), now)
-        grown = (now - account.counted_at) * limits.opened_a_second
-        account.openings = min(limits.opened_at_once, account.openings + grown)
-        account.counted_at = now
-        if account.openings < 1:
-            wait = (1 - account.openings) / limits.opened_a_second
-            raise self._counted(TooOften(f"too many streams from {caller}", fix=f"again in {wait:.1f} s", wait_s=wait))
-        account.openings -= 1
-
     def _check_bytes(self, name: str, now: float) -> None:
         if self._is_used_up(name, now):
             wait = max(1.0, self._account(name, now).hour_from + HOUR_S - now)
@@ -178,7 +170,7 @@ class Admission:
     def _account(self, name: str, now: float) -> _Account:
         account = self._accounts.get(name)
         if account is None:
-            account = self._accounts[name] = _Account(now, openings=self.limits.opened_at_once, counted_at=now)
+            account = self._accounts[name] = _Account(now)
             if len(self._accounts) > MOST_REMEMBERED:
                 self._accounts.popitem(last=False)
         else:

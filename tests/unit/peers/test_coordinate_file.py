@@ -4,8 +4,8 @@ import random
 
 import pytest
 
+from axonp2p.peers.coordinate_file import CoordinateFile
 from axonp2p.peers.coordinates import ORIGIN, write_coordinate
-from peer_daemon.discovery.coordinate_file import CoordinateFile
 
 
 def test_it_is_kept_over_a_restart(tmp_path):

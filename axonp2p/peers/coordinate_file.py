@@ -22,13 +22,13 @@ class CoordinateFile:
             last = bytes.fromhex(file.read_text())
         except (OSError, ValueError):
             last = b""  # the first run, or damaged: a few round trips tell again
-        self._position = Position(chance, last)
+        self.position = Position(chance, last)
         self._published = last
 
     @property
     def told(self) -> bytes:
         """The coordinate, as others are told it; empty while it is unknown."""
-        return self._position.told
+        return self.position.told
 
     @property
     def published(self) -> bytes:
@@ -38,7 +38,7 @@ class CoordinateFile:
 
     def heard(self, seconds: float, coordinate: bytes, who: str) -> None:
         """A round trip to the node at `who`, which told that it stands at `coordinate`."""
-        self._position.heard(who, seconds, coordinate)
+        self.position.heard(who, seconds, coordinate)
 
     def keep(self) -> None:
         """Write it down. Touches the disk."""
