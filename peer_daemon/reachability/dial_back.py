@@ -22,18 +22,21 @@ from axonp2p.table.dht.records.compact import CompactRow
 from axonp2p.table.dht.records.index_keys import RowQuery
 from axonp2p.transport.address import PinnedAddress, plain_address, source_of
 from axonp2p.transport.dial_policy import DialPolicy
+from axonp2p.transport.flow.rate_limit import RateLimit, charge_all
 from axonp2p.transport.http.http_caller import HttpCaller
 from axonp2p.transport.http.http_replies import read_message, reply
 from axonp2p.transport.messages import DialBack, DialedBack
 from axonp2p.transport.tunnel.inner import RelayedTransport
 from axonp2p.transport.ways import direct_ways
-from peer_daemon.reachability.dial_back_limits import DialBackLimits
 
 log = get_logger(__name__)
 
 DIAL_BACK_PATH = "/v1/dialback"
 QUESTION_LIMIT = 256
 CALL_S = 3.0
+OF_ONE, OF_ALL = 3, 30
+"""Wishes of one IP address or IPv6 household that are followed at once, and of all together; as many come again within
+a minute."""
 ASKED_AT_ONCE = 3
 """Peers whose word is enough."""
 SAMPLE = 30
@@ -46,7 +49,7 @@ class DialBackDoor:
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
-        self._limits = DialBackLimits()
+        self._of_one, self._of_all = RateLimit(OF_ONE / 60, OF_ONE), RateLimit(OF_ALL / 60, OF_ALL)
 
     def add_to(self, app: web.Application) -> None:
         """Serve it; before the application starts."""
@@ -57,7 +60,8 @@ class DialBackDoor:
             raise Refused("who comes through a relay is not called back")
         asked = await read_message(request, DialBack, QUESTION_LIMIT)
         caller = plain_address(request.remote)
-        self._limits.count(source_of(caller), self._clock.monotonic())
+        charges = [(self._of_one, source_of(caller), 1.0), (self._of_all, "all", 1.0)]
+        charge_all(charges, self._clock.monotonic())
         there = PinnedAddress(caller, asked.port, asked.certificate)
         try:
             async with HttpCaller(there, called="a peer that asks", timeout_s=CALL_S) as line:

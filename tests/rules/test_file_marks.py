@@ -23,7 +23,6 @@ PROMISED_TO_DECIDE = [
     "axonp2p/transport/relay/admission.py",
     "axonp2p/transport/relay/choice.py",
     "axonp2p/transport/tunnel/messages.py",
-    "peer_daemon/reachability/dial_back_limits.py",
     "axonp2p/table/records.py",
     "axonp2p/table/dht/records/compact.py",
     "axonp2p/table/dht/routing/contact.py",

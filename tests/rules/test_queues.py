@@ -27,7 +27,6 @@ REVIEWED = {
     "axonp2p/transport/sessions/session.py": "the receive window bounds it, in bytes and in frames",
     "client_cli/watching/hosted.py": "silences of one host, one for each call without an answer, taken at each look",
     "client_cli/watching/following.py": "events of the client's own run",
-    "peer_daemon/reachability/dial_back_limits.py": "it is the limit: 30 within a minute",
     "peer_daemon/idle/programs.py": "looks of this machine at itself",
     "tracker/ledger/backed_credit.py": "one receipt moves at most STEPS_AT_ONCE on, and each names one client more",
     "tracker/storage/database.py": "`write` counts them (MOST_WAITING)",

@@ -19,22 +19,7 @@ from axonp2p.transport.messages import DialBack, DialedBack
 from axonp2p.transport.sessions.listener import Listener
 from peer_daemon.reachability import dial_back
 from peer_daemon.reachability.dial_back import DIAL_BACK_PATH, DialBackAsker, DialBackDoor
-from peer_daemon.reachability.dial_back_limits import MOST, MOST_OF_ONE, WITHIN_S, DialBackLimits
 from tests.fakes import HERE, key_of
-
-
-def test_a_minute_has_room_for_so_many():
-    limits = DialBackLimits()
-    for _ in range(MOST_OF_ONE):
-        limits.count("192.0.2.1", 0.0)
-    with pytest.raises(TooOften) as caught:
-        limits.count("192.0.2.1", 20.0)
-    assert caught.value.wait_s == WITHIN_S - 20
-    for number in range(MOST - MOST_OF_ONE):
-        limits.count(f"198.51.100.{number}", 30.0)
-    with pytest.raises(TooOften):
-        limits.count("203.0.113.1", 31.0)
-    limits.count("192.0.2.1", WITHIN_S)
 
 
 class Peer:
