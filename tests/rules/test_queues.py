@@ -29,7 +29,7 @@ REVIEWED = {
     "client_cli/watching/following.py": "events of the client's own run",
     "peer_daemon/reachability/dial_back_limits.py": "it is the limit: 30 within a minute",
     "peer_daemon/idle/programs.py": "looks of this machine at itself",
-    "tracker/ledger/backed_credit.py": "one receipt moves at most STEPS_AT_ONCE on, and each names one client more",
+    "tracker/ledger/backed_credit.py": "one receipt moves at most STEPS_AT_ONCE on, and each names two keys more",
     "tracker/storage/database.py": "`write` counts them (MOST_WAITING)",
 }
 """Files with a queue that has no bound of its own, and what bounds it."""
