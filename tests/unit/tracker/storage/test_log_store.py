@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -33,9 +34,7 @@ def one_key(monkeypatch: pytest.MonkeyPatch) -> None:
 def database(tmp_path: Path, one_key: None) -> Iterator[Database]:
     make_log(tmp_path / "tracker.db", key_of("tracker"), MANY)
     yield (database := Database(tmp_path / "tracker.db"))
-    database._readers.shutdown()
-    database._reading.close()
-    database._writing.close()
+    asyncio.run(database.close())
 
 
 def counted(monkeypatch: pytest.MonkeyPatch, module: Any, name: str) -> Counter[str]:
