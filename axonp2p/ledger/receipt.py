@@ -94,8 +94,9 @@ def open_doubly_signed(doubly: DoublySigned) -> Receipt:
 def place_key(receipt: Receipt) -> int:
     """The number that stands for its reservation, peer and number in an index: 64 bits, signed.
 
-    Two places may have one key: who finds a receipt by it looks whether it is the one. The keys of one reservation lie
-    side by side, so that its receipts, which come one after the other, go to the same page of an index.
+    Two places may have one key, and whoever tries many keys of peers makes thousands that do: who finds a receipt by it
+    looks whether it is the one, and never goes through all. The keys of one reservation lie side by side, so that its
+    receipts, which come one after the other, go to the same page of an index.
     """
     within = sha256(f"{receipt.peer}/{receipt.number}".encode()).digest()
     return int.from_bytes(_reservation_key(receipt.reservation) + within[:3], "big", signed=True)

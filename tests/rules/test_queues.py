@@ -28,7 +28,7 @@ REVIEWED = {
     "client_cli/watching/hosted.py": "silences of one host, one for each call without an answer, taken at each look",
     "client_cli/watching/following.py": "events of the client's own run",
     "peer_daemon/idle/programs.py": "looks of this machine at itself",
-    "tracker/ledger/backed_credit.py": "one receipt moves at most STEPS_AT_ONCE on, and each names one client more",
+    "tracker/ledger/backed_credit.py": "one receipt moves at most STEPS_AT_ONCE on, and each names two keys more",
     "tracker/storage/database.py": "`write` counts them (MOST_WAITING)",
 }
 """Files with a queue that has no bound of its own, and what bounds it."""

@@ -38,7 +38,7 @@ RECEIPTS_AT_ONCE = 100
 FASTER_THAN_MEASURED = 4.0
 """Speed is measured in float32; narrower floats on one machine come to about so much more."""
 UNMEASURED_GFLOPS = 100.0
-"""The speed that a machine without a row here is taken to have."""
+"""The speed that a machine without a row here, or with one that names none, is taken to have."""
 
 
 @dataclass(frozen=True)

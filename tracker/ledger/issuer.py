@@ -16,7 +16,7 @@ from axonp2p.logs import get_logger
 from axonp2p.reservation.token import USED_WITHIN_S, ReserveRequest, Token
 from axonp2p.transport.address import plain_address, source_of
 from axonp2p.wire.envelope import Signed, open_signed, sign
-from tracker.ledger.owing import ANY_AMOUNT, RECEIPTS_COME_WITHIN_S, Owing, PeerPromise, promises_of
+from tracker.ledger.owing import ANY_AMOUNT, MOST_PROMISED, RECEIPTS_COME_WITHIN_S, Owing, PeerPromise, promises_of
 from tracker.storage.database import Database
 from tracker.table.admission import (
     MOST_UNUSED_KEPT,
@@ -102,13 +102,13 @@ class Issuer:
             return Signed(signer=found[3], payload=found[4], signature=found[5])
         if wished.trouble is not None:
             raise wished.trouble
-        if not self._owing.is_open:
-            # Here, where one comes after the other: two at once must not both be the last that is allowed.
-            promised = _promised(database, token.client, now)
-            self._owing.check(self._balance_of(token.client), promised, wished.promised, now)
         source = source_of(token.client_address)
         of_source, of_key = (_held(database, *one, now) for one in (("source", source), ("client", token.client)))
         check_reservations(len(token.peers), of_source, of_key)
+        if not self._owing.lets_owe_any(token.client):
+            # Here, where one comes after the other: two at once must not both be the last that is allowed.
+            promised = _promised(database, token.client, now)
+            self._owing.check(self._balance_of(token.client), promised, wished.promised, now)
         signed = sign(self._key, token)
         database.execute(
             "INSERT INTO tokens"
@@ -147,9 +147,17 @@ def _held(database: sqlite_utils.Database, column: str, whose: str, now: float) 
 
 
 def _promised(database: sqlite_utils.Database, client: PeerId, now: float) -> list[PeerPromise]:
-    """The peers that this tracker promised to a client and that may still be worked on, or could until just now."""
+    """The peers that this tracker promised to a client and that may still be worked on, or could until just now.
+
+    Of more than `MOST_PROMISED`, about so many: `Owing.check` refuses then.
+    """
     found = database.execute(
         "SELECT promised FROM tokens WHERE client = ? AND expires > ? AND promised IS NOT NULL",
         [client, now - RECEIPTS_COME_WITHIN_S],
     )
-    return [one for (kept,) in found.fetchall() for one in msgspec.msgpack.decode(kept, type=list[PeerPromise])]
+    promised: list[PeerPromise] = []
+    for (kept,) in found:
+        promised += msgspec.msgpack.decode(kept, type=list[PeerPromise])
+        if len(promised) > MOST_PROMISED:
+            break
+    return promised

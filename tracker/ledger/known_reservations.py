@@ -49,7 +49,7 @@ class KnownReservation:
         if (then := self.machines.get(peer)) is not None:
             return most_flops(self.token, then.gflops, then.slots)
         if offer is not None:
-            return most_flops(self.token, offer.gflops, offer.slots)
+            return most_flops(self.token, offer.gflops or UNMEASURED_GFLOPS, offer.slots)
         return most_flops(self.token, UNMEASURED_GFLOPS, 1)
 
 

@@ -131,6 +131,7 @@ class LedgerKeeper:
     def _sum_up(self, database: sqlite_utils.Database) -> _Sums:
         sums = _Sums(BalanceSums(), BackedCredit(self._vouched))
         _add_all(database, sums.books, backed=sums.backed)
+        sums.backed.settle_gathered()
         return sums
 
     @property
@@ -356,5 +357,5 @@ def _add_all(
     ):
         books.add(client, peer, (upper << 32) + lower, count)
         if backed is not None:
-            backed.add(client, peer, (upper_stands << 32) + lower_stands)
+            backed.gather(client, peer, (upper_stands << 32) + lower_stands)
     return books

@@ -13,17 +13,20 @@ from itertools import groupby
 
 import msgspec
 
-from axonp2p.errors import Refused, SettingsError
+from axonp2p.errors import Refused, SettingsError, TooOften
 from axonp2p.identity.peer_id import PeerId
 from axonp2p.ledger.balances import credits_of
 from axonp2p.ledger.receipt import Balance
 from axonp2p.peers.capability import Capability
 from axonp2p.reservation.token import Token
 from axonp2p.wire.quantities import Count, Number, UnixMoment
+from tracker.ledger.intake import UNMEASURED_GFLOPS
 
 OPEN, LIMITED, EARNED = "open", "limited", "earned"
 RECEIPTS_COME_WITHIN_S = 600.0
 """Work of longer ago is in the ledger; what was done since may be on its way, and counts as if it all were."""
+MOST_PROMISED = 1024
+"""Peers promised to one client, whose cost is added up anew for each reservation: sixteen of the largest jobs."""
 
 
 class PeerPromise(msgspec.Struct, frozen=True):
@@ -40,7 +43,7 @@ class PeerPromise(msgspec.Struct, frozen=True):
 def promises_of(token: Token, offer_of: Callable[[PeerId], Capability | None]) -> list[PeerPromise]:
     """The promises of a token, by the offers of its peers at that moment."""
     return [
-        PeerPromise(peer, offer.gflops, max(1, offer.slots), token.not_before, token.expires)
+        PeerPromise(peer, offer.gflops or UNMEASURED_GFLOPS, max(1, offer.slots), token.not_before, token.expires)
         for peer in token.peers
         if (offer := offer_of(peer)) is not None
     ]
@@ -88,10 +91,9 @@ class Owing:
                 fix='[tracker] owing: "open", "limited" (with owing-credits) or "earned"',
             )
 
-    @property
-    def is_open(self) -> bool:
-        """Whether nobody is ever refused."""
-        return self.rule == OPEN
+    def lets_owe_any(self, client: PeerId) -> bool:
+        """Whether this client is never refused."""
+        return self.rule == OPEN or client in self.vouched
 
     @property
     def trouble(self) -> str:
@@ -105,15 +107,21 @@ class Owing:
     ) -> None:
         """Raise `Refused` when the work `asked` for, beside what is `promised`, could make its client owe too much.
 
+        `TooOften` when these are too many to add up.
+
         The earned credit of `balance` must stand: see `BackedCredit`.
         """
-        if self.is_open or balance.key in self.vouched:
+        if self.lets_owe_any(balance.key):
             return
-        waiting, total = may_cost(promised, now), may_cost([*promised, *asked], now)
+        if len(promised) + len(asked) > MOST_PROMISED:
+            fix = "wait until some of its reservations are over"
+            raise TooOften(f"{len(promised)} peers are promised to this client", fix=fix, wait_s=60.0)
+        total = may_cost([*promised, *asked], now)
         owed, earned = credits_of(balance.owed_flops), credits_of(balance.earned_flops)
         most = self.most if self.rule == LIMITED else 0.0
         if owed - earned + total <= most:
             return
+        waiting = may_cost(promised, now)
         allowed = f"{most:,.2f} credits more than it earned" if self.rule == LIMITED else "what it earned"
         raise Refused(
             f"this reservation may cost up to {total - waiting:,.2f} credits; with up to {waiting:,.2f} promised"

@@ -28,7 +28,7 @@ from tracker.storage.ledger_tables import make_ledger_tables
 
 log = get_logger(__name__)
 
-SCHEMA_VERSION = 6
+SCHEMA_VERSION = 7
 MOST_TOGETHER = 256
 """Changes in one commit."""
 CACHE_KIB = 32 * 1024

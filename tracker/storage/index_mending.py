@@ -12,12 +12,12 @@ from dataclasses import dataclass
 import sqlite_utils
 
 from axonp2p.errors import LogDamaged
-from axonp2p.ledger.entry import VOIDED_BEGINS, decode_entry, key_of_place, read_entry
+from axonp2p.ledger.entry import VOIDED_BEGINS, decode_entry, read_entry
 from axonp2p.ledger.merkle import leaf_hash
 from axonp2p.ledger.receipt import Receipt
 from axonp2p.ledger.voiding import Spoiled, Voiding
 from tracker.storage.log_check import check_index, right_count, voided_by_entries
-from tracker.storage.log_store import entry_bytes, leaves, log_size
+from tracker.storage.log_store import entry_bytes, index_keys, leaves, log_size
 
 _ADDED = "FROM receipts WHERE entry >= ? OR entry < 0"
 
@@ -60,9 +60,9 @@ def mend_rows(database: sqlite_utils.Database, rows: list[int], voided: set[Spoi
         counts = right_count(database, number, entry, said, voided)
         stands = database.execute("SELECT stands FROM receipts WHERE entry = ?", [number]).fetchone()
         database.execute(
-            "INSERT OR REPLACE INTO receipts (entry, place, client, peer, job, flops, counts, stands)"
-            " VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
-            [number, key_of_place(said), *ids, flops, counts, int(bool(stands and stands[0] == 1))],
+            "INSERT OR REPLACE INTO receipts (entry, place, whole, leaf, client, peer, job, flops, counts, stands)"
+            " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            [number, *index_keys(said, leaf_hash(entry)), *ids, flops, counts, int(bool(stands and stands[0] == 1))],
         )
 
 

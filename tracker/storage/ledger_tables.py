@@ -19,11 +19,13 @@ def make_ledger_tables(database: sqlite_utils.Database) -> None:
     """Make what is missing."""
     for statement in TABLES:
         database.execute(statement)
-    database.table("foreign_tokens").create(
+    foreign_tokens = database.table("foreign_tokens")
+    foreign_tokens.create(
         {"uuid": str, "issuer": str, "client": str, "payload": bytes, "signature": bytes},
         pk=("uuid", "issuer"),
         if_not_exists=True,
     )
+    foreign_tokens.create_index(["uuid", "client"], if_not_exists=True)
     database.table("relays").create(
         {"tracker": str, "database": str, "upto": int, "whole_until": int},
         pk=("tracker", "database"),

@@ -14,16 +14,26 @@ import sqlite_utils
 
 from axonp2p.errors import AxonError, LogDamaged, PeerMisbehaved
 from axonp2p.identity.peer_id import PeerId
-from axonp2p.ledger.entry import VOIDED_BEGINS, decode_entry, key_of_place, open_entry, read_entry
+from axonp2p.ledger.entry import VOIDED_BEGINS, decode_entry, open_entry, read_entry
 from axonp2p.ledger.merkle import HASH_BYTES, leaf_hash, root
-from axonp2p.ledger.receipt import DoublySigned, Receipt, counts_instead, place_key
+from axonp2p.ledger.receipt import DoublySigned, Receipt, counts_instead
 from axonp2p.ledger.tiles import TILE_BYTES, TILE_HASHES, tiles_after
 from axonp2p.ledger.tree_head import TreeHead, open_head
 from axonp2p.ledger.voiding import EVIDENCE_LIMIT, Spoiled, Voided, Voiding, spoiled_by
 from axonp2p.verification.evidence import examine_voiding
 from axonp2p.wire.codec import encode
 from axonp2p.wire.envelope import Signed
-from tracker.storage.log_store import COUNTS, SUPERSEDED, VOID, VOIDING, log_size, nodes, tile_reader
+from tracker.storage.log_store import (
+    COUNTS,
+    SUPERSEDED,
+    VOID,
+    VOIDING,
+    index_keys,
+    log_size,
+    nodes,
+    of_its_place,
+    tile_reader,
+)
 
 AT_ONCE = 4096
 
@@ -142,8 +152,8 @@ def _root_of(tile: bytes) -> bytes:
 def check_index(database: sqlite_utils.Database, first: int, end: int, voided: set[Spoiled]) -> Iterator[Problem]:
     """The rows that balances are made of, beside the entries from `first` up to `end` that they stand for."""
     entries = database.execute(
-        "SELECT number, CAST(entries.entry AS BLOB), place, clients.name, peers.name, jobs.name, flops, counts"
-        " FROM entries"
+        "SELECT number, CAST(entries.entry AS BLOB), place, whole, leaf, clients.name, peers.name, jobs.name, flops,"
+        " counts FROM entries"
         " LEFT JOIN receipts ON receipts.entry = number LEFT JOIN names AS clients ON clients.id = client"
         " LEFT JOIN names AS peers ON peers.id = peer LEFT JOIN names AS jobs ON jobs.id = job"
         " WHERE number >= ? AND number < ? ORDER BY number",
@@ -154,7 +164,7 @@ def check_index(database: sqlite_utils.Database, first: int, end: int, voided: s
         if said is None:
             continue  # said already
         flops = said.flops if isinstance(said, Receipt) else 0
-        if row != [key_of_place(said), said.client, said.peer, said.job, flops]:
+        if row != [*index_keys(said, leaf_hash(entry)), said.client, said.peer, said.job, flops]:
             yield Problem(f"the index says other things of entry {number} than it does itself", number)
         elif counts != right_count(database, number, entry, said, voided):
             yield Problem(f"the index is wrong about whether entry {number} counts", number)
@@ -196,9 +206,9 @@ def right_count(
 
 def _has_better_twin(database: sqlite_utils.Database, number: int, entry: bytes, receipt: Receipt) -> bool:
     twins = database.execute(
-        "SELECT CAST(entries.entry AS BLOB) FROM receipts JOIN entries ON number = receipts.entry"
-        " WHERE place = ? AND number != ?",
-        [place_key(receipt), number],
+        "SELECT CAST(entries.entry AS BLOB) FROM receipts INDEXED BY receipts_whole"
+        " JOIN entries ON number = receipts.entry WHERE place = ? AND whole = ? AND number != ?",
+        [*of_its_place(receipt), number],
     )
     for (twin,) in twins.fetchall():
         other = _said_in(twin)

@@ -8,16 +8,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from hashlib import sha256
 
 import sqlite_utils
 
 from axonp2p.errors import LogDamaged, PeerMisbehaved
 from axonp2p.identity.peer_id import PeerId
-from axonp2p.ledger.entry import decode_entry
+from axonp2p.ledger.entry import decode_entry, key_of_place
 from axonp2p.ledger.merkle import HASH_BYTES, Node, leaf_hash
-from axonp2p.ledger.receipt import DoublySigned, Receipt, place_key
+from axonp2p.ledger.receipt import DoublySigned, Receipt
 from axonp2p.ledger.tiles import TILE_HASHES, Read, leaf_at, node_reader, tiles_after
-from axonp2p.ledger.voiding import Spoiled, Voided, Voiding, spoiled_by, voiding_key
+from axonp2p.ledger.voiding import Spoiled, Voided, Voiding, spoiled_by
 from axonp2p.wire.codec import decode_as, encode
 
 SUPERSEDED, COUNTS, VOID, VOIDING = 0, 1, 2, -1
@@ -36,17 +37,17 @@ TABLES = (
     # How far the logs of others were compared with this one.
     "CREATE TABLE IF NOT EXISTS follows (tracker TEXT, log TEXT, upto INTEGER, PRIMARY KEY (tracker, log))",
     "CREATE TABLE IF NOT EXISTS names (id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE)",
+    # `whole` and `leaf` are what tells apart rows of one `place`: see `index_keys`.
     "CREATE TABLE IF NOT EXISTS receipts (entry INTEGER PRIMARY KEY, place INTEGER NOT NULL,"
-    " client INTEGER NOT NULL, peer INTEGER NOT NULL, job INTEGER NOT NULL, flops INTEGER NOT NULL,"
+    " whole INTEGER NOT NULL, leaf INTEGER NOT NULL, client INTEGER NOT NULL, peer INTEGER NOT NULL,"
+    " job INTEGER NOT NULL, flops INTEGER NOT NULL,"
     " counts INTEGER NOT NULL, stands INTEGER NOT NULL DEFAULT 0)",
     # The part of each peer's work in a reservation that stands already: so much less is left of what its machine can
     # have done.
     "CREATE TABLE IF NOT EXISTS worked (reservation TEXT, peer TEXT, flops INTEGER NOT NULL,"
     " PRIMARY KEY (reservation, peer)) WITHOUT ROWID",
-    *(
-        f"CREATE INDEX IF NOT EXISTS receipts_{column} ON receipts ({column})"
-        for column in ("place", "client", "peer", "job")
-    ),
+    *(f"CREATE INDEX IF NOT EXISTS receipts_{column} ON receipts ({column})" for column in ("client", "peer", "job")),
+    *(f"CREATE INDEX IF NOT EXISTS receipts_{column} ON receipts (place, {column})" for column in ("whole", "leaf")),
     f"CREATE INDEX IF NOT EXISTS receipts_voiding ON receipts (client, job, peer) WHERE counts = {VOIDING}",
     # The evidence for the entries that make receipts void.
     "CREATE TABLE IF NOT EXISTS evidence (sha256 BLOB PRIMARY KEY, evidence BLOB NOT NULL)",
@@ -190,8 +191,31 @@ def put_back(database: sqlite_utils.Database, number: int, entry: bytes) -> bool
 
 def number_of(database: sqlite_utils.Database, place: int, leaf: bytes) -> int | None:
     """Where the entry with this key of its place and this hash stands."""
-    found = database.conn.execute("SELECT entry FROM receipts WHERE place = ?", [place]).fetchall()
+    found = database.conn.execute(
+        "SELECT entry FROM receipts INDEXED BY receipts_leaf WHERE place = ? AND leaf = ?", [place, _beginning(leaf)]
+    ).fetchall()
     return next((number for (number,) in found if leaf_at(number, tile_reader(database)) == leaf), None)
+
+
+def index_keys(said: Receipt | Voiding, leaf: bytes) -> list[int]:
+    """The key of its place, and what tells it apart from others with this key; `leaf` is its entry's hash.
+
+    Who grinds keys of peers finds receipts by the thousand whose places have the key of a place of somebody else. So
+    no row is looked for by that key alone; it comes first in both indexes, for what `place_key` says of their pages.
+    """
+    whole = 0  # nobody looks for a voiding by what it is about here: see `Appender.is_voided`
+    if isinstance(said, Receipt):
+        whole = _beginning(sha256(f"{said.reservation}/{said.peer}/{said.number}".encode()).digest())
+    return [key_of_place(said), whole, _beginning(leaf)]
+
+
+def of_its_place(receipt: Receipt) -> list[int]:
+    """The values of `place` and `whole` for a receipt, by which those of its reservation, peer and number are found."""
+    return index_keys(receipt, b"")[:2]
+
+
+def _beginning(digest: bytes) -> int:
+    return int.from_bytes(digest[:8], "big", signed=True)
 
 
 def places(database: sqlite_utils.Database, first: int, count: int) -> list[int]:
@@ -238,7 +262,8 @@ class Appender:
         if place in self._counted:
             return self._counted[place]
         found = self._database.conn.execute(
-            "SELECT entry, stands FROM receipts WHERE place = ? AND counts > 0", [place_key(receipt)]
+            "SELECT entry, stands FROM receipts INDEXED BY receipts_whole WHERE place = ? AND whole = ? AND counts > 0",
+            of_its_place(receipt),
         ).fetchall()
         for number, stands in found:
             one = stored(self._database, number)
@@ -258,7 +283,7 @@ class Appender:
     def put_back(self, doubly: DoublySigned, receipt: Receipt) -> bool:
         """Whether a damaged entry was this very receipt, which is in its place again."""
         entry = encode(doubly)
-        number = number_of(self._database, place_key(receipt), leaf_hash(entry))
+        number = number_of(self._database, key_of_place(receipt), leaf_hash(entry))
         return number is not None and put_back(self._database, number, entry)
 
     def add(
@@ -273,7 +298,8 @@ class Appender:
         elif instead_of is not None:
             self._database.execute("UPDATE receipts SET counts = 0 WHERE entry = ?", [instead_of])
         counts = VOID if self.is_voided(spoiled_by(receipt)) else COUNTS
-        self._index[number] = [number, place_key(receipt), *self._who(receipt), receipt.flops, counts, int(stands)]
+        keys = index_keys(receipt, self._leaves[-1])
+        self._index[number] = [number, *keys, *self._who(receipt), receipt.flops, counts, int(stands)]
         self._counted[_place(receipt)] = LoggedReceipt(number, doubly, receipt, stands)
         if stands:
             self._worked[receipt.reservation, receipt.peer] = self.worked(receipt) + receipt.flops
@@ -295,7 +321,7 @@ class Appender:
     def void(self, voided: Voided, voiding: Voiding, *, relayed: bool) -> TakenBack:
         """The next entry; what it makes void counts no more, of what was there before this transaction."""
         number, (client, peer, job) = self._append(encode(voided), relayed=relayed), self._who(voiding)
-        self._index[number] = [number, voiding_key(voiding), client, peer, job, 0, VOIDING, 0]
+        self._index[number] = [number, *index_keys(voiding, self._leaves[-1]), client, peer, job, 0, VOIDING, 0]
         self._anything_voided = self._voided[voiding.spoils] = True
         which = "WHERE counts = 1 AND client = ? AND peer = ? AND job = ?"
         # In two halves, so that no sum leaves SQLite's 64 bits.
@@ -324,7 +350,7 @@ class Appender:
         """Write the entries, their hashes and their rows in the index."""
         connection = self._database.conn
         connection.executemany("INSERT INTO entries VALUES (?, ?, ?)", self._entries)
-        connection.executemany("INSERT INTO receipts VALUES (?, ?, ?, ?, ?, ?, ?, ?)", self._index.values())
+        connection.executemany("INSERT INTO receipts VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", self._index.values())
         changed = tiles_after(self._size, self._leaves, tile_reader(self._database))
         tiles = [((height << 48) + index, hashes) for (height, index), hashes in changed.items()]
         connection.executemany("INSERT OR REPLACE INTO tiles VALUES (?, ?)", tiles)

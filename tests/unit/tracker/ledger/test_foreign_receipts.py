@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
 from typing import Any
 
 import pytest
+import sqlite_utils
 
-from axonp2p.errors import AxonError
+from axonp2p.errors import AxonError, Refused
 from axonp2p.identity.keys import PrivateKey
 from axonp2p.ledger.ledger_client import hand_in
 from axonp2p.reservation.reserving import new_uuid
@@ -16,7 +18,10 @@ from axonp2p.wire.codec import encode
 from axonp2p.wire.envelope import Signed, sign
 from tests.fakes import NOW, key_of, make_receipt, sign_both
 from tests.unit.tracker.conftest import Running, Start
-from tracker.ledger.foreign_tokens import open_foreign_token
+from tracker.ledger.first_sight import stored_among
+from tracker.ledger.foreign_tokens import open_foreign_token, token_for
+from tracker.ledger.known_reservations import Brought, KnownReservations
+from tracker.storage.database import Database
 
 CLIENT, ADA, BEN, FAR, OTHER = (key_of(name) for name in ("client", "ada", "ben", "far", "other"))
 
@@ -110,3 +115,24 @@ async def test_a_forged_token_is_told_and_the_other_receipts_count(lab: Running)
 def test_tokens_that_no_receipt_may_stand_on(changes: dict[str, Any], words: str):
     with pytest.raises(AxonError, match=words):
         open_foreign_token(encode(token_by(FAR, ADA, **changes)))
+
+
+def test_tokens_of_a_client_are_found_without_those_of_strangers_under_its_reservations_name(tmp_path: Path):
+    asked: list[str] = []
+    database = Database(tmp_path / "tracker.db")
+
+    def ask(tables: sqlite_utils.Database) -> list[str]:
+        tables.conn.set_trace_callback(asked.append)
+        token_for(tables, uuid := new_uuid(), CLIENT.peer_id, ADA.peer_id)
+        stored_among(tables, {(uuid, CLIENT.peer_id)})
+        with pytest.raises(Refused):
+            KnownReservations(tables, Brought()).that_fits(uuid, CLIENT.peer_id, ADA.peer_id)
+        tables.conn.set_trace_callback(None)
+        statements = [one for one in asked if "foreign_tokens" in one]
+        plans = [tables.execute(f"EXPLAIN QUERY PLAN {one}").fetchall() for one in statements]
+        return [row[3] for plan in plans for row in plan if "foreign_tokens" in row[3]]
+
+    plans = database.load(ask)
+    asyncio.run(database.close())
+    assert len(plans) == 3
+    assert all("(uuid=? AND client=?)" in plan for plan in plans), plans

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from axonp2p.errors import Refused, SettingsError
+from axonp2p.errors import Refused, SettingsError, TooOften
 from axonp2p.ledger.receipt import Balance
 from axonp2p.reservation.reserving import new_uuid
 from axonp2p.reservation.token import Token
@@ -17,6 +17,7 @@ from axonp2p.settings import TrackerSettings
 from tests.fakes import ManualClock, key_of, make_offer
 from tests.unit.tracker.conftest import Running, start_tracker
 from tests.unit.tracker.logs import ADA, BEN, CLIENT, paid, reserved
+from tracker.ledger.intake import UNMEASURED_GFLOPS
 from tracker.ledger.owing import RECEIPTS_COME_WITHIN_S, Owing, PeerPromise, may_cost, promises_of
 
 DAY_S, CREDIT = 86400, 432 * 10**9  # FLOPs of a credit
@@ -113,6 +114,9 @@ def test_a_token_promises_what_its_peers_offer():
     )
     found = promises_of(token, {ADA.peer_id: make_offer(gflops=3.0, slots=2)}.get)
     assert found == [PeerPromise(ADA.peer_id, 3.0, 2, 1000, 2000)]
+    # A machine that was not measured is not free of cost, as one without a row is not.
+    (unmeasured,) = promises_of(token, {BEN.peer_id: make_offer(gflops=0.0, slots=1)}.get)
+    assert unmeasured.gflops == UNMEASURED_GFLOPS
 
 
 @pytest.mark.parametrize(("rule", "most"), [("generous", 0), ("limited", -1)])
@@ -148,6 +152,45 @@ async def test_a_tracker_refuses_with_the_numbers_and_gives_again_what_it_gave(t
         await paid(lab, ADA, rounds=2)
         with pytest.raises(Refused, match=r"up to 55\.56 promised already, 4\.63 owed and 0\.00 earned"):
             await lab.reserve(CLIENT, ADA)
+    finally:
+        await lab.stop()
+
+
+async def test_who_holds_too_many_reservations_is_refused_before_their_cost_is_added_up(tmp_path: Path, monkeypatch):
+    monkeypatch.setattr("tracker.table.admission.MOST_UNUSED_PEERS_OF_KEY", 2)
+    lab = await limited(tmp_path, monkeypatch, ManualClock(), 1e6)
+    try:
+        await reserved(lab, ADA, BEN)
+        monkeypatch.setattr("tracker.ledger.issuer._promised", None)
+        with pytest.raises(TooOften, match="your key holds 2 peers"):
+            await lab.reserve(CLIENT, ADA)
+    finally:
+        await lab.stop()
+
+
+async def test_the_cost_of_a_bounded_number_of_promises_is_added_up(tmp_path: Path, monkeypatch):
+    monkeypatch.setattr("tracker.ledger.owing.MOST_PROMISED", 2)
+    lab = await limited(tmp_path, monkeypatch, ManualClock(), 1e6)
+    try:
+        await lab.announce(ADA, BEN)
+        for peer in (ADA, BEN):
+            await lab.reserve(CLIENT, peer, uuid=new_uuid())
+        with pytest.raises(TooOften, match="2 peers are promised"):
+            await lab.reserve(CLIENT, ADA, uuid=new_uuid())
+        await lab.reserve(key_of("somebody else"), ADA, BEN, uuid=new_uuid())
+    finally:
+        await lab.stop()
+
+
+async def test_promises_to_a_vouched_client_are_not_added_up(tmp_path: Path, monkeypatch):
+    monkeypatch.setattr("tracker.ledger.issuer._promised", None)
+    vouched = {"owing": "earned", "vouched_clients": [CLIENT.peer_id]}
+    monkeypatch.setattr(
+        "tests.unit.tracker.conftest.TrackerSettings", lambda **usual: TrackerSettings(**usual, **vouched)
+    )
+    lab = await start_tracker(tmp_path, ManualClock())
+    try:
+        await reserved(lab, ADA, BEN)
     finally:
         await lab.stop()
 

@@ -35,6 +35,8 @@ async def no_pause(seconds: float) -> None:
         "peer = client WHERE entry = 2",
         "entry = 999 WHERE entry = 2",
         "place = 1 WHERE entry = 0",
+        "whole = 1 WHERE entry = 0",
+        "leaf = 1 WHERE entry = 0",
     ],
 )
 async def test_a_changed_index_changes_no_balance(start: Start, tmp_path: Path, change: str):

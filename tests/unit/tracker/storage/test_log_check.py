@@ -165,7 +165,16 @@ def test_an_added_entry(good: Path):
 
 @pytest.mark.parametrize(
     "change",
-    ["flops = flops + 1", "counts = 0", "counts = 2", "client = peer", "place = 1", "job = client"],
+    [
+        "flops = flops + 1",
+        "counts = 0",
+        "counts = 2",
+        "client = peer",
+        "place = 1",
+        "whole = 1",
+        "leaf = 1",
+        "job = client",
+    ],
 )
 def test_sums_that_were_changed_beside_the_entries(good: Path, change: str):
     with copied(good) as home:
@@ -199,7 +208,11 @@ def test_an_invented_row_in_the_index(good: Path):
     with copied(good) as home:
         tamper(
             home,
-            ("INSERT INTO receipts SELECT 999, place, client, peer, job, flops, 1, 0 FROM receipts LIMIT 1", []),
+            (
+                "INSERT INTO receipts"
+                " SELECT 999, place, whole, leaf, client, peer, job, flops, 1, 0 FROM receipts LIMIT 1",
+                [],
+            ),
         )
         assert 999 in named(home)
 
