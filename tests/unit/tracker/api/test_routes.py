@@ -524,3 +524,27 @@ async def test_what_costs_more_counts_as_more_requests(lab: Running, monkeypatch
         await asyncio.gather(
             *(lab.caller.call("/v1/receipts", large, ReceiptsKept, RECEIPTS_KEPT_LIMIT) for _ in "abc")
         )
+
+
+async def test_a_query_costs_what_it_has_compared(lab: Running, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr("axonp2p.transport.http.http_replies.REFUSED_AFTER_S", 0.0)
+    for number in range(40):
+        await lab.announce(key_of(f"peer {number}"), offer=make_offer(packages={"numpy": f"1.{number}"}))
+    clauses = ",".join(f"!={number}.*" for number in range(2, 10))
+    lab.clock.time += 60
+    before = bucket(lab)
+    await names(lab, packages=[f"numpy{clauses}"])
+    assert before - bucket(lab) == pytest.approx(1 + 0.25 + 40 * 8 / 64, abs=0.1)
+    before = bucket(lab)
+    await names(lab, packages=[f"lib{number}" for number in range(16)])
+    assert before - bucket(lab) == pytest.approx(1 + 16 * 0.25, abs=0.1)
+
+
+async def test_a_need_with_too_long_a_requirement_is_refused(lab: Running):
+    with pytest.raises(MalformedMessage, match="9 clauses, and at most 8"):
+        await names(lab, packages=["numpy" + ",".join(f"!={number}.*" for number in range(9))])
+
+
+def bucket(lab: Running) -> float:
+    """How much this computer may ask of the tracker."""
+    return lab.tracker._limit._bucket("127.0.0.1", lab.clock.monotonic()).left
