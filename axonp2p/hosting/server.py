@@ -39,6 +39,8 @@ from axonp2p.transport.sessions.session import Session
 
 SILENT_S = 120.0
 """A client that says nothing for so long is gone."""
+OFFER_LASTS_S = 1.0
+"""An offer is told for so long, whoever asks: to make it every job's folder is looked at."""
 
 
 class HostServer:
@@ -50,16 +52,22 @@ class HostServer:
     def __init__(self, host: PeerId, keeper: Keeper) -> None:
         self._host = host
         self._keeper = keeper
+        self._looking = asyncio.Lock()
+        self._told: tuple[float, HostOffer] | None = None
 
     def add_routes(self, app: web.Application) -> None:
         """GET /v1/hosting."""
         app.router.add_get(HOSTING_PATH, self._offer)
 
     async def _offer(self, request: web.Request) -> web.Response:
-        limits = self._keeper.limits
-        disk_mb, days = limits.disk_bytes // 2**20, limits.keep_s / 86400
-        free = await self._keeper.free()
-        return reply(HostOffer(host=self._host, jobs=limits.jobs, free=free, disk_mb=disk_mb, days=days))
+        async with self._looking:
+            now = self._keeper.clock.monotonic()
+            if self._told is None or not 0 <= now - self._told[0] < OFFER_LASTS_S:
+                limits = self._keeper.limits
+                disk_mb, days = limits.disk_bytes // 2**20, limits.keep_s / 86400
+                free = await self._keeper.free()
+                self._told = now, HostOffer(host=self._host, jobs=limits.jobs, free=free, disk_mb=disk_mb, days=days)
+            return reply(self._told[1])
 
     async def serve(self, session: Session, message: HostAsk, payload: memoryview) -> None:
         """Answer this, and all that follows on the session. Raises what is to be told as a refusal."""

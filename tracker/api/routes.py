@@ -51,6 +51,8 @@ REQUIREMENT_COSTS = 0.25
 COMPARISONS_OF_A_REQUEST = 64
 """So many comparisons of requirements with versions cost a query one request more."""
 CONTACTS_COST = 4.0
+EVIDENCE_COSTS = 5.0
+"""Up to 200 kB are read, and the tokens that they stand on are looked up."""
 SUMS_COST = 20.0
 """Balances of a job, and the largest earners: all receipts of the one, and all keys for the other, are gone through."""
 
@@ -134,6 +136,7 @@ class Routes:
     async def evidence(self, request: web.Request) -> web.Response:
         """Why a conviction was believed."""
         asked = await read_message(request, EvidenceAsked, EVIDENCE_ASKED_LIMIT)
+        self._charge(request, EVIDENCE_COSTS)
         return reply(await self._ledger.evidence(asked.sha256))
 
     async def balances(self, request: web.Request) -> web.Response:

@@ -55,7 +55,26 @@ async def test_what_it_offers_is_told(hosting: Hosting, bundle: Bundle) -> None:
         offer = await ask_offer(caller)
         assert (offer.host, offer.jobs, offer.free, offer.disk_mb, offer.days) == (HOST.peer_id, 3, 3, 1, 14)
         await hosting.give(bundle)
+        hosting.clock.time += 1
         assert (await ask_offer(caller)).free == 2
+
+
+async def test_however_many_ask_what_it_offers_its_folders_are_looked_at_once_a_second(
+    hosting: Hosting, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    looks, free = [], hosting.keeper.free
+
+    async def counted() -> int:
+        looks.append(hosting.clock.time)
+        return await free()
+
+    monkeypatch.setattr(hosting.keeper, "free", counted)
+    async with HttpCaller(hosting.place.address, called="host") as caller:
+        await asyncio.gather(*(ask_offer(caller) for _ in range(5)))
+        assert len(looks) == 1
+        hosting.clock.time += 1
+        await ask_offer(caller)
+    assert len(looks) == 2
 
 
 async def test_after_a_cut_only_what_is_missing_is_sent(hosting: Hosting, bundle: Bundle) -> None:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import itertools
 import random
 import ssl
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 import aiohttp
@@ -24,6 +26,7 @@ from axonp2p.errors import (
     StaleRow,
     TooOften,
 )
+from axonp2p.ledger import log_client
 from axonp2p.ledger.ledger_client import balances, hand_in
 from axonp2p.ledger.receipt import (
     RECEIPTS_KEPT_LIMIT,
@@ -543,6 +546,27 @@ async def test_a_query_costs_what_it_has_compared(lab: Running, monkeypatch: pyt
 async def test_a_need_with_too_long_a_requirement_is_refused(lab: Running):
     with pytest.raises(MalformedMessage, match="9 clauses, and at most 8"):
         await names(lab, packages=["numpy" + ",".join(f"!={number}.*" for number in range(9))])
+
+
+@pytest.mark.parametrize(
+    ("ask", "cost"),
+    [
+        (lambda lab: log_client.history(lab.caller, CLIENT.peer_id, prove=True), 11),
+        (lambda lab: log_client.history(lab.caller, CLIENT.peer_id), 4),
+        (lambda lab: log_client.entries(lab.caller, [0]), 6),
+        (lambda lab: log_client.leaves(lab.caller, 0, 9), 4),
+        (lambda lab: log_client.consistency(lab.caller, 0, 0), 3),
+        (lambda lab: log_client.evidence(lab.caller, b"e" * 32), 6),
+        (lambda lab: log_client.heads(lab.caller), 1),
+    ],
+)
+async def test_a_question_about_the_log_costs_what_is_read_for_it(
+    lab: Running, ask: Callable[[Running], Awaitable[object]], cost: float
+):
+    before = bucket(lab)
+    with contextlib.suppress(Refused):  # nothing is there yet; it was looked for
+        await ask(lab)
+    assert before - bucket(lab) == pytest.approx(cost, abs=0.1)
 
 
 def bucket(lab: Running) -> float:
