@@ -144,7 +144,7 @@ class Tracker:
         self.hosting = Keeper(home / "hosted", host_limits, clock)
         host = HostServer(self.key.peer_id, self.hosting)
         shared.says_of_log = self.watcher.says_of
-        logs = LogRoutes(self._log, lambda: self.watcher.watched)
+        logs = LogRoutes(self._log, lambda: self.watcher.watched, self._limit, clock)
         landing = Landing(
             LandingFacts(
                 self.key.peer_id, lambda: str(self.address or ""), self._trouble, lambda: index.alive(clock.now())

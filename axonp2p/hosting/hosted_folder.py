@@ -20,7 +20,7 @@ import shutil
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import msgspec
 
@@ -55,6 +55,9 @@ from axonp2p.wire.quantities import Line, UnixMoment
 
 KEPT_FREE_BYTES = 256 * 2**20
 """No job gets the last of the host's disk, whatever the limits say."""
+
+_HASHED_BYTES = 2**20
+"""Of a file that is compared with a hash so many are in memory at a time."""
 
 _JOB = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}", re.ASCII)
 
@@ -217,7 +220,7 @@ class HostedFolder:
                 there = (self.job / name).is_dir()  # a refusal would end the session, and others are asked for on it
                 return offset, read_packed(self.job / name, offset, PAYLOAD_LIMIT) if there else b""
             with os.fdopen(os.open(self.job / name, os.O_RDONLY | os.O_NOFOLLOW), "rb") as file:
-                if before and kind is Kind.GROWING and not _begins_with(file.read(min(offset, most)), offset, before):
+                if before and kind is Kind.GROWING and (offset > most or not _begins_with(file, offset, before)):
                     offset = 0
                 file.seek(offset)
                 return offset, file.read(max(0, min(PAYLOAD_LIMIT, most - offset)))
@@ -251,8 +254,14 @@ def bytes_under(path: Path) -> int:
     return used
 
 
-def _begins_with(content: bytes, length: int, digest: bytes) -> bool:
-    return len(content) == length and hashlib.sha256(content).digest() == digest
+def _begins_with(file: BinaryIO, length: int, digest: bytes) -> bool:
+    if os.fstat(file.fileno()).st_size < length:
+        return False
+    hasher, left = hashlib.sha256(), length
+    while left and (piece := file.read(min(left, _HASHED_BYTES))):
+        hasher.update(piece)
+        left -= len(piece)
+    return not left and hasher.digest() == digest
 
 
 def all_folders(hosted: Path) -> list[tuple[HostedFolder, HostedRecord]]:

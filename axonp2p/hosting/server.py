@@ -14,6 +14,8 @@ from axonp2p.blobs.store import PieceStore
 from axonp2p.errors import Busy, JobFileWrong, LimitReached, MalformedMessage, Refused, Unreachable
 from axonp2p.hosting.admission import arrives_within
 from axonp2p.hosting.caller import HOSTING_PATH
+from axonp2p.hosting.folder_files import GROWING_LIMIT
+from axonp2p.hosting.hosted_folder import HostedFolder
 from axonp2p.hosting.keeper import Keeper
 from axonp2p.hosting.messages import (
     MOST_HOSTED,
@@ -34,11 +36,20 @@ from axonp2p.hosting.messages import (
 from axonp2p.hosting.tending import Tending
 from axonp2p.identity.peer_id import PeerId
 from axonp2p.jobs.spec import read_spec
+from axonp2p.transport.flow.in_time import in_time
+from axonp2p.transport.flow.rate_limit import RateLimit
 from axonp2p.transport.http.http_replies import reply
 from axonp2p.transport.sessions.session import Session
 
 SILENT_S = 120.0
 """A client that says nothing for so long is gone."""
+OFFER_LASTS_S = 1.0
+"""An offer is told for so long, whoever asks: to make it every job's folder is looked at."""
+HASHED_A_SECOND, HASHED_AT_ONCE = 32.0 * 2**20, 2.0 * 2**30
+"""Bytes before a part that are hashed for one client, which then waits. A file as long as can be is copied in one go:
+with each part all before it is hashed again."""
+MOST_HASHING = 2
+"""So many sessions at a time; the threads are there for all others too."""
 
 
 class HostServer:
@@ -50,16 +61,24 @@ class HostServer:
     def __init__(self, host: PeerId, keeper: Keeper) -> None:
         self._host = host
         self._keeper = keeper
+        self._looking = asyncio.Lock()
+        self._told: tuple[float, HostOffer] | None = None
+        self._hashed = RateLimit(HASHED_A_SECOND, HASHED_AT_ONCE)
+        self._hashing = asyncio.Semaphore(MOST_HASHING)
 
     def add_routes(self, app: web.Application) -> None:
         """GET /v1/hosting."""
         app.router.add_get(HOSTING_PATH, self._offer)
 
     async def _offer(self, request: web.Request) -> web.Response:
-        limits = self._keeper.limits
-        disk_mb, days = limits.disk_bytes // 2**20, limits.keep_s / 86400
-        free = await self._keeper.free()
-        return reply(HostOffer(host=self._host, jobs=limits.jobs, free=free, disk_mb=disk_mb, days=days))
+        async with self._looking:
+            now = self._keeper.clock.monotonic()
+            if self._told is None or not 0 <= now - self._told[0] < OFFER_LASTS_S:
+                limits = self._keeper.limits
+                disk_mb, days = limits.disk_bytes // 2**20, limits.keep_s / 86400
+                free = await self._keeper.free()
+                self._told = now, HostOffer(host=self._host, jobs=limits.jobs, free=free, disk_mb=disk_mb, days=days)
+            return reply(self._told[1])
 
     async def serve(self, session: Session, message: HostAsk, payload: memoryview) -> None:
         """Answer this, and all that follows on the session. Raises what is to be told as a refusal."""
@@ -87,8 +106,7 @@ class HostServer:
             case AskFolder(job=job, record=known):
                 await self._tell_folder(session, self._keeper.find_to_read(owner, job), known)
             case AskPart(job=job):
-                folder = self._keeper.find_to_read(owner, job).folder
-                offset, part = await asyncio.to_thread(folder.part, message.name, message.offset, message.before)
+                offset, part = await self._part(owner, self._keeper.find_to_read(owner, job).folder, message)
                 await session.send(HostedFilePart(offset=offset), part, bulk=True)
             case TellJob(job=job, wish=wish):
                 tending = self._keeper.find(owner, job)
@@ -97,6 +115,13 @@ class HostServer:
                 else:
                     await tending.tell(wish)
                 await session.send(JobTold(job=job))
+
+    async def _part(self, owner: PeerId, folder: HostedFolder, asked: AskPart) -> tuple[int, bytes]:
+        if not asked.before:
+            return await asyncio.to_thread(folder.part, asked.name, asked.offset, b"")
+        await in_time(self._hashed, owner, min(asked.offset, GROWING_LIMIT))
+        async with self._hashing:
+            return await asyncio.to_thread(folder.part, asked.name, asked.offset, asked.before)
 
     async def _tell_folder(self, session: Session, tending: Tending, known: bytes) -> None:
         at_work = tending.at_work  # before the files: what is told of a job that is over is all of it

@@ -14,6 +14,7 @@ from axonp2p.blobs.manifest import MOST_FILES
 from axonp2p.jobs.file_names import why_bad_name
 from axonp2p.jobs.kinds import KINDS
 from axonp2p.plain_text import AmountUnit, amount_of, rounded
+from axonp2p.wire.quantities import MOST_CLAUSES
 from axonp2p.wire.ranks import MOST_MEMBERS
 
 Rule = Callable[[Any], Any]
@@ -166,6 +167,14 @@ def requirement(value: Any) -> str:
     return str(value)
 
 
+def _had_by_peers(value: Any) -> str:
+    """A requirement that trackers compare with what peers have."""
+    if len(Requirement(requirement(value)).specifier) > MOST_CLAUSES:
+        problem = f"expected a requirement of at most {MOST_CLAUSES} clauses, {shown(value)}"
+        raise wrong_value(problem, '"scikit-learn>=1.4"')
+    return str(value)
+
+
 _MOST_TOLD = 4
 """Entries of a list of which it is said what is wrong with them."""
 
@@ -243,7 +252,7 @@ COMMON: Sections = {
         "gpu-capability": _GPU_CAPABILITY,
         "disk": measured("MiB", 0, 2**30, "4 GiB"),
         "gflops": number(1e9, "20"),
-        "packages": list_of(requirement, 16, "scikit-learn>=1.4"),
+        "packages": list_of(_had_by_peers, 16, "scikit-learn>=1.4"),
         "datasets": list_of(_DATASET, 16, "imagenet-64"),
         "upload": measured("Mbit/s", 0, 2**20, "10 Mbit"),
         "download": measured("Mbit/s", 0, 2**20, "50 Mbit"),

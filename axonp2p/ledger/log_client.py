@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from itertools import pairwise
+from typing import TypeVar
 
-from axonp2p.errors import BadSignature, MalformedMessage
+from axonp2p.errors import BadSignature, MalformedMessage, TooOften
 from axonp2p.identity.peer_id import PeerId
 from axonp2p.ledger.entry import decode_entry, key_of_place, read_entry
 from axonp2p.ledger.log_messages import (
@@ -39,6 +41,23 @@ LEAVES_PATH = "/v1/leaves"
 ENTRIES_PATH = "/v1/entries"
 HISTORY_PATH = "/v1/history"
 EVIDENCE_PATH = "/v1/evidence"
+MOST_WAITS, LONGEST_WAIT_S = 3, 10.0
+"""How often, and how long, one page of many is waited for at a tracker that was asked too often."""
+
+T = TypeVar("T")
+
+
+async def page_by_page(ask: Callable[[], Awaitable[T]]) -> T:
+    """One page of many, which together are more than a tracker gives at once: waits as long as it says, a few times.
+
+    Raises what `ask` raises, in the end `TooOften` too.
+    """
+    for _ in range(MOST_WAITS):
+        try:
+            return await ask()
+        except TooOften as error:
+            await asyncio.sleep(min(error.wait_s, LONGEST_WAIT_S))
+    return await ask()
 
 
 async def heads(caller: HttpCaller) -> HeadsTold:

@@ -11,7 +11,7 @@ from packaging.version import InvalidVersion, Version
 
 from axonp2p.errors import MalformedMessage
 from axonp2p.wire.codec import Message
-from axonp2p.wire.quantities import GpuCapability
+from axonp2p.wire.quantities import MOST_CLAUSES, GpuCapability
 
 Count = Annotated[int, msgspec.Meta(ge=0, le=2**40)]
 Label = Annotated[str, msgspec.Meta(max_length=64)]
@@ -114,9 +114,11 @@ def read_need(plain: dict[str, Any]) -> Need:
     need = _read(plain, Need)
     for text in need.packages:
         try:
-            Requirement(text)
+            clauses = clauses_of(text)
         except InvalidRequirement as error:
             raise MalformedMessage(f"{text!r} is not a package requirement") from error
+        if clauses > MOST_CLAUSES:
+            raise MalformedMessage(f"{text!r} has {clauses} clauses, and at most {MOST_CLAUSES} are read")
     return need
 
 
@@ -215,9 +217,9 @@ def package_of(requirement: str) -> str:
     return _requirement(requirement).name.lower().replace("_", "-")
 
 
-def meets_requirement(requirement: str, version: str | None) -> bool:
-    """Whether this version of its package meets a requirement; None for a package that is not there."""
-    return _is_met(_requirement(requirement), version)
+def clauses_of(requirement: str) -> int:
+    """How many conditions a requirement makes of its package's version."""
+    return len(_requirement(requirement).specifier)
 
 
 # A tracker compares one need with thousands of offers, and reading a requirement costs more than all else in it.
@@ -227,10 +229,12 @@ def _requirement(text: str) -> Requirement:
 
 
 @lru_cache(maxsize=8192)
-def _is_met(requirement: Requirement, version: str | None) -> bool:
+def meets_requirement(requirement: str, version: str | None) -> bool:
+    """Whether this version of its package meets a requirement; None for a package that is not there."""
     if version is None:
         return False
+    specifier = _requirement(requirement).specifier
     try:
-        return Version(version) in requirement.specifier
+        return Version(version) in specifier
     except InvalidVersion:
-        return not requirement.specifier
+        return not specifier

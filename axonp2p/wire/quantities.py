@@ -43,3 +43,5 @@ PlainMap = Annotated[
     msgspec.Meta(max_length=64),
 ]
 """A map of another room, carried without being read here: bounded in depth and in number all the same."""
+MOST_CLAUSES = 8
+"""Of one requirement in a need: `>=1.4,!=1.5,<3` has three."""

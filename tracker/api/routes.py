@@ -46,7 +46,13 @@ RESERVATION_COSTS = 10.0
 """A wish is checked, a token signed and stored: more than a question."""
 ROWS_OF_A_QUERY = 50_000
 """A query looks at all rows, some thousands in a microsecond: it costs one request more for each so many."""
+REQUIREMENT_COSTS = 0.25
+"""A package's requirement in a need is parsed."""
+COMPARISONS_OF_A_REQUEST = 64
+"""So many comparisons of requirements with versions cost a query one request more."""
 CONTACTS_COST = 4.0
+EVIDENCE_COSTS = 5.0
+"""Up to 200 kB are read, and the tokens that they stand on are looked up."""
 SUMS_COST = 20.0
 """Balances of a job, and the largest earners: all receipts of the one, and all keys for the other, are gone through."""
 
@@ -101,8 +107,12 @@ class Routes:
     async def query(self, request: web.Request) -> web.Response:
         """Peers that meet a need."""
         asked = await read_message(request, Query, QUERY_LIMIT)
-        self._charge(request, len(self._table.index) / ROWS_OF_A_QUERY)
-        found = self._table.index.find(read_need(asked.need), asked.count, self._clock.now(), asked.near)
+        index, packages = self._table.index, asked.need.get("packages")
+        requirements = len(packages) if isinstance(packages, list) else 0
+        self._charge(request, len(index) / ROWS_OF_A_QUERY + requirements * REQUIREMENT_COSTS)
+        need = read_need(asked.need)
+        self._charge(request, index.comparisons(need) / COMPARISONS_OF_A_REQUEST)
+        found = index.find(need, asked.count, self._clock.now(), asked.near)
         return reply(Rows(rows=found.rows, fitting=found.fitting, alive=found.alive))
 
     async def reserve(self, request: web.Request) -> web.Response:
@@ -126,6 +136,7 @@ class Routes:
     async def evidence(self, request: web.Request) -> web.Response:
         """Why a conviction was believed."""
         asked = await read_message(request, EvidenceAsked, EVIDENCE_ASKED_LIMIT)
+        self._charge(request, EVIDENCE_COSTS)
         return reply(await self._ledger.evidence(asked.sha256))
 
     async def balances(self, request: web.Request) -> web.Response:

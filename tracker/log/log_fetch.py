@@ -16,7 +16,7 @@ import sqlite_utils
 
 from axonp2p.errors import AxonError, LogDamaged, PeerMisbehaved
 from axonp2p.ledger.entry import decode_entry
-from axonp2p.ledger.log_client import entries, evidence, heads, leaves
+from axonp2p.ledger.log_client import entries, evidence, heads, leaves, page_by_page
 from axonp2p.ledger.log_messages import MOST_ENTRIES, MOST_LEAVES
 from axonp2p.ledger.merkle import root
 from axonp2p.ledger.tree_head import TreeHead, open_head
@@ -48,12 +48,12 @@ class LogFetch:
         `source` names who is charged for what it is the first to show; empty: nobody. Raises what asking raises, and
         `TooOften`.
         """
-        page = await leaves(line, first, min(MOST_LEAVES, size - first))
+        page = await page_by_page(functools.partial(leaves, line, first, min(MOST_LEAVES, size - first)))
         if not page:
             raise PeerMisbehaved(f"{line.called} signed a head of {size} entries and shows {first}")
         lacking = await self._database.read(functools.partial(_unknown, first=first, page=page))
         while lacking:
-            told = await entries(line, lacking[:MOST_ENTRIES])
+            told = await page_by_page(functools.partial(entries, line, lacking[:MOST_ENTRIES]))
             decoded = [decode_entry(entry) for entry in told.entries]
             receipts = [entry for entry in decoded if not isinstance(entry, Voided)]
             new = 0
@@ -69,7 +69,7 @@ class LogFetch:
     async def _fetch_evidence(self, line: HttpCaller, voided: Voided, source: str) -> bool:
         """Of a word that makes receipts void; whether it was news."""
         sha256 = open_voiding(voided.voided).evidence
-        told = await evidence(line, sha256)
+        told = await page_by_page(functools.partial(evidence, line, sha256))
         handed_in = VoidingHandedIn(voided=voided.voided, evidence=told.evidence, tokens=told.tokens, relayed=True)
         kept = await self._ledger.void(handed_in, source)
         if kept.reason:

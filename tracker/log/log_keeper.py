@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
+from functools import cache
 
 import sqlite_utils
 
@@ -21,7 +22,7 @@ from axonp2p.ledger.log_messages import (
     LeavesTold,
     ProofAsked,
 )
-from axonp2p.ledger.merkle import consistency_path, inclusion_path, root
+from axonp2p.ledger.merkle import Node, consistency_path, inclusion_path, root
 from axonp2p.ledger.receipt import receipt_batch_of
 from axonp2p.ledger.tree_head import ConsistencyProof, TreeHead, open_head
 from axonp2p.logs import get_logger
@@ -122,7 +123,7 @@ class LogKeeper:
             number = number_of(database, asked.place, asked.leaf)
             if number is None or number >= size:
                 raise NotFound("there is no such entry in this log", fix="if it was handed in just now, ask again")
-            return _included(database, number, size, prove=True)
+            return _included(database, nodes(database), number, size, prove=True)
 
         return InclusionTold(head=signed, included=await self._database.read(prove))
 
@@ -159,7 +160,8 @@ class LogKeeper:
                 raise Refused(f"this tracker signed no head of {asked.size} entries")
             size = open_head(signed).size
             numbers = _numbers_about(database, asked.key, min(asked.before or size, size), asked.only_voidings)
-            entries = [_included(database, number, size, prove=asked.prove) for number in numbers]
+            node = cache(nodes(database))  # one for all: their paths share most hashes
+            entries = [_included(database, node, number, size, prove=asked.prove) for number in numbers]
             return KeyHistoryTold(head=signed, entries=entries)
 
         return await self._database.read(read)
@@ -207,8 +209,7 @@ def _head_of(database: sqlite_utils.Database, size: int, tracker: str) -> Signed
     return Signed(signer=tracker, payload=found[0], signature=found[1]) if found else None
 
 
-def _included(database: sqlite_utils.Database, number: int, size: int, *, prove: bool) -> Included:
-    node = nodes(database)
+def _included(database: sqlite_utils.Database, node: Node, number: int, size: int, *, prove: bool) -> Included:
     entry = good_entry(database, number, node)
     return Included(number=number, entry=entry, path=inclusion_path(number, size, node) if prove else [])
 

@@ -2,7 +2,8 @@
 
 A need's words are compared once with each set, and rows carry the number of theirs. Of packages only the different
 versions are compared, so that a flood of invented sets costs an answer little; both are bounded. A row whose set is one
-too many keeps its place and is found by all that has a measure; what it lists cannot be asked for.
+too many keeps its place and is found by all that has a measure; what it lists cannot be asked for. The comparisons for
+a need are counted before any is made: strangers choose both the versions and what is asked of them.
 """
 
 from __future__ import annotations
@@ -16,11 +17,16 @@ import msgpack
 import numpy as np
 import numpy.typing as npt
 
-from axonp2p.peers.capability import Capability, Gpu, Need, is_gpu_enough, meets_requirement, package_of
+from axonp2p.errors import Busy
+from axonp2p.peers.capability import Capability, Gpu, Need, clauses_of, is_gpu_enough, meets_requirement, package_of
 
 MOST_PROFILES = 16_384
 MOST_VERSIONS = 1024
 """Of one package, or of GPUs, in all sets together."""
+MOST_COMPARISONS = 8192
+"""For one need, some 30 ms: three packages of which there are as many versions as can be, with two clauses each."""
+PROFILES_OF_A_COMPARISON = 256
+"""So many profiles that have a word are put together in the time of one comparison."""
 _GPU = ("gpu", "")
 NAME_BYTES = 16
 _MOST_REMEMBERED = 64
@@ -78,6 +84,12 @@ def _is_gpu_wanted(text: str, need: Need) -> bool:
     return is_gpu_enough(int(memory), capability, need.gpu_memory_mb, need.gpu_capability)
 
 
+def _asked(need: Need) -> tuple[object, ...]:
+    """All of a need that profiles are compared with."""
+    gpu = (need.gpu_memory_mb, need.gpu_capability, need.also_taken) if need.wants_gpu else None
+    return need.kind, tuple(need.packages), tuple(need.datasets), gpu
+
+
 class Profiles:
     """Numbers for profiles that rows hold, by name; one that no row holds any more is gone."""
 
@@ -121,10 +133,28 @@ class Profiles:
             if not versions:
                 del self._with[what]
 
+    def comparisons(self, need: Need) -> int:
+        """How many `meeting` may make for this need; none for one of the last that were asked.
+
+        Raises `Busy` for more than `MOST_COMPARISONS`.
+        """
+        if _asked(need) in self._masks:
+            return 0
+        words = 1 + len(need.datasets) + need.wants_gpu + len(need.packages)
+        found = words * len(self._numbers) // PROFILES_OF_A_COMPARISON
+        found += len(self._with.get(_GPU, ())) * need.wants_gpu
+        for text in need.packages:
+            found += max(1, clauses_of(text)) * len(self._with.get(("package", package_of(text)), ()))
+        if found > MOST_COMPARISONS:
+            raise Busy(
+                "the packages of this need have too many versions here to be compared",
+                fix="ask for fewer packages, or for each with fewer clauses",
+            )
+        return found
+
     def meeting(self, need: Need) -> Mask:
         """For each number, whether that profile has the kind, packages, data and GPU of `need`."""
-        gpu = (need.gpu_memory_mb, need.gpu_capability, need.also_taken) if need.wants_gpu else None
-        asked = (need.kind, tuple(need.packages), tuple(need.datasets), gpu)
+        asked = _asked(need)
         mask = self._masks.get(asked)
         if mask is None:
             mask = self._of({""}, ("kind", need.kind))
@@ -134,6 +164,8 @@ class Profiles:
                 known = self._with.get(_GPU, {})
                 mask &= self._of({text for text in known if _is_gpu_wanted(text, need)}, _GPU)
             for text in need.packages:
+                if not mask.any():
+                    break
                 what = ("package", package_of(text))
                 versions = self._with.get(what, {})
                 mask &= self._of({version for version in versions if meets_requirement(text, version)}, what)

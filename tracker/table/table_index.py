@@ -230,6 +230,10 @@ class TableIndex:
 
     # --- what is asked
 
+    def comparisons(self, need: Need) -> int:
+        """How many comparisons of words `find` makes for this need at the most. Raises `Busy` for too many."""
+        return self._profiles.comparisons(need)
+
     def find(self, need: Need, count: int, now: float, near: bytes = b"") -> RowsAnswer:
         """At most `count` rows whose peers meet `need` and can be reached.
 

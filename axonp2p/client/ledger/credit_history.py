@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from axonp2p.client.ledger.own_keys import keys_with_receipts
@@ -15,7 +16,7 @@ from axonp2p.jobs.lifecycle import JobState
 from axonp2p.ledger.balances import credits_of
 from axonp2p.ledger.credit_proof import CreditProof, counting
 from axonp2p.ledger.entry import VOIDED_BEGINS, decode_entry
-from axonp2p.ledger.log_client import history
+from axonp2p.ledger.log_client import history, page_by_page
 from axonp2p.ledger.log_messages import Included
 from axonp2p.ledger.log_watch import FILE, keep_watched, look_at_logs, read_watched
 from axonp2p.ledger.receipt import DoublySigned, Receipt, open_doubly_signed, open_receipt
@@ -189,7 +190,8 @@ async def _ask_one(
         size = open_head(signed).size if signed else 0
         if signed and not size:
             break  # a log without entries
-        told = await history(caller, key, before, size, prove=prove, only_voidings=only_voidings)
+        asked = partial(history, caller, key, before, size, prove=prove, only_voidings=only_voidings)
+        told = await page_by_page(asked)
         if signed and _tree(told.head) != _tree(signed):
             raise BadSignature(f"{caller.called} tells parts of two logs as one")
         signed = signed or told.head

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import dataclasses
 import hashlib
+import threading
 from contextlib import nullcontext
 from pathlib import Path
 from typing import Any, Literal
@@ -23,16 +24,19 @@ from axonp2p.errors import (
     TooOften,
     Unreachable,
 )
+from axonp2p.hosting import server
 from axonp2p.hosting.admission import ARRIVAL_IDLE_S, ARRIVAL_STALLED_S, HostLimits, arrives_within
 from axonp2p.hosting.caller import HostLine, ask_offer
-from axonp2p.hosting.folder_files import EVENTS
+from axonp2p.hosting.folder_files import EVENTS, GROWING_LIMIT
 from axonp2p.hosting.host import job_key
+from axonp2p.hosting.hosted_folder import HostedFolder
 from axonp2p.hosting.messages import HostJob, JobHosted
 from axonp2p.hosting.tending import STARTS_AT_ONCE
 from axonp2p.identity.key_file import load_or_create_key
 from axonp2p.identity.keys import PrivateKey
 from axonp2p.jobs.bundle import Bundle
 from axonp2p.jobs.lifecycle import JobState
+from axonp2p.transport.flow.rate_limit import RateLimit
 from axonp2p.transport.http.http_caller import HttpCaller
 from tests.fakes import NOW, key_of
 from tests.unit.hosting.conftest import ADA, BOB, HOST, JOB, Hosting, write_bundle
@@ -55,7 +59,26 @@ async def test_what_it_offers_is_told(hosting: Hosting, bundle: Bundle) -> None:
         offer = await ask_offer(caller)
         assert (offer.host, offer.jobs, offer.free, offer.disk_mb, offer.days) == (HOST.peer_id, 3, 3, 1, 14)
         await hosting.give(bundle)
+        hosting.clock.time += 1
         assert (await ask_offer(caller)).free == 2
+
+
+async def test_however_many_ask_what_it_offers_its_folders_are_looked_at_once_a_second(
+    hosting: Hosting, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    looks, free = [], hosting.keeper.free
+
+    async def counted() -> int:
+        looks.append(hosting.clock.time)
+        return await free()
+
+    monkeypatch.setattr(hosting.keeper, "free", counted)
+    async with HttpCaller(hosting.place.address, called="host") as caller:
+        await asyncio.gather(*(ask_offer(caller) for _ in range(5)))
+        assert len(looks) == 1
+        hosting.clock.time += 1
+        await ask_offer(caller)
+    assert len(looks) == 2
 
 
 async def test_after_a_cut_only_what_is_missing_is_sent(hosting: Hosting, bundle: Bundle) -> None:
@@ -154,6 +177,62 @@ async def test_the_folder_is_read_in_parts(hosting: Hosting, bundle: Bundle) -> 
         assert await line.part(JOB, EVENTS, 8, hash_of(b"one\ntwo\n")) == (8, b"")
         with pytest.raises(Refused, match="no such file travels"):
             await line.part(JOB, "leases.json", 0)
+
+
+async def test_what_is_hashed_for_a_client_counts_against_its_own_share(
+    hosting: Hosting, bundle: Bundle, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    charged: list[tuple[str, float]] = []
+
+    async def counted(limit: RateLimit, source: str = "", cost: float = 1.0) -> None:
+        charged.append((source, cost))
+
+    monkeypatch.setattr(server, "in_time", counted)
+    await hosting.give(bundle)
+    process = await hosting.process()
+    process.folder.events.write_bytes(b"one\ntwo\n")
+    async with await hosting.line() as line:
+        await line.part(JOB, EVENTS, 0)
+        assert not charged
+        await line.part(JOB, EVENTS, 4, hash_of(b"one\n"))
+        await line.part(JOB, EVENTS, 2**40, hash_of(b"one\n"))
+    assert charged == [(ADA.peer_id, 4), (ADA.peer_id, GROWING_LIMIT)]
+    assert GROWING_LIMIT <= server.HASHED_AT_ONCE  # or nobody would ever be allowed so much
+
+
+async def test_for_two_sessions_at_a_time_a_host_hashes(
+    hosting: Hosting, bundle: Bundle, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await hosting.give(bundle)
+    process = await hosting.process()
+    process.folder.events.write_bytes(b"one\ntwo\n")
+    asked, hashing, most = asyncio.Semaphore(0), 0, 0
+    counting, let_go, part = threading.Lock(), threading.Event(), HostedFolder.part
+
+    async def counted(limit: RateLimit, source: str = "", cost: float = 1.0) -> None:
+        asked.release()
+
+    def slow(folder: HostedFolder, name: str, offset: int, before: bytes) -> tuple[int, bytes]:
+        nonlocal hashing, most
+        with counting:
+            hashing += 1
+            most = max(most, hashing)
+        assert let_go.wait(10)
+        with counting:
+            hashing -= 1
+        return part(folder, name, offset, before)
+
+    monkeypatch.setattr(server, "in_time", counted)
+    monkeypatch.setattr(HostedFolder, "part", slow)
+    lines = [await hosting.line() for _ in range(4)]
+    tasks = [asyncio.create_task(line.part(JOB, EVENTS, 4, hash_of(b"one\n"))) for line in lines]
+    for _ in lines:
+        await asked.acquire()
+    let_go.set()
+    assert await asyncio.gather(*tasks) == [(4, b"two\n")] * 4
+    assert most <= server.MOST_HASHING
+    for line in lines:
+        await line.close()
 
 
 async def test_wishes_reach_the_process(hosting: Hosting, bundle: Bundle) -> None:

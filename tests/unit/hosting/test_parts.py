@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import tempfile
+import tracemalloc
 from pathlib import Path
 
 import pytest
@@ -94,6 +96,20 @@ def test_a_file_that_outgrew_what_travels_is_cut_there(tmp_path: Path, monkeypat
     here.path.mkdir()
     asyncio.run(HostedCopy(here, ShortLine(there), ManualClock(), result=False).look())  # type: ignore[arg-type]
     assert here.events.read_bytes() == b"0123456789"
+
+
+def test_what_stands_before_a_part_is_never_in_memory_as_a_whole(tmp_path: Path) -> None:
+    there = HostedFolder(tmp_path / "host", key_of("ada").peer_id, JOB)
+    there.job.mkdir(parents=True)
+    content = b"0123456789abcdef" * 2**19
+    (there.job / EVENTS).write_bytes(content + b"new")
+    before = hashlib.sha256(content).digest()
+    tracemalloc.start()
+    try:
+        assert there.part(EVENTS, len(content), before) == (len(content), b"new")
+        assert tracemalloc.get_traced_memory()[1] < 3 * 2**20
+    finally:
+        tracemalloc.stop()
 
 
 def test_a_link_is_not_followed(tmp_path: Path) -> None:

@@ -143,6 +143,11 @@ def test_need_of_is_the_map_that_a_query_carries() -> None:
         ("max-rtt = 0", "max-rtt: expected 1 to 60000 ms, got 0", 'max-rtt = "250 ms"'),
         ('packages = "numpy"', 'packages: expected a list, got str ("numpy")', 'packages = ["numpy"]'),
         ('packages = ["no way!"]', "packages: expected a requirement", 'packages = ["scikit-learn>=1.4"]'),
+        (
+            f'packages = ["numpy{",".join(f"!=2.{number}" for number in range(9))}"]',
+            "packages: expected a requirement of at most 8 clauses",
+            'packages = ["scikit-learn>=1.4"]',
+        ),
         ("packages = [3]", "packages: expected a requirement", 'packages = ["scikit-learn>=1.4"]'),
         ("min_peers = 2", "min_peers: unknown key. Did you mean min-peers?", "write min-peers"),
         ("gpu_mem = 2", "gpu_mem: unknown key. Did you mean gpu-memory?", "write gpu-memory"),

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import itertools
 import random
 import ssl
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 import aiohttp
@@ -24,6 +26,7 @@ from axonp2p.errors import (
     StaleRow,
     TooOften,
 )
+from axonp2p.ledger import log_client
 from axonp2p.ledger.ledger_client import balances, hand_in
 from axonp2p.ledger.receipt import (
     RECEIPTS_KEPT_LIMIT,
@@ -524,3 +527,48 @@ async def test_what_costs_more_counts_as_more_requests(lab: Running, monkeypatch
         await asyncio.gather(
             *(lab.caller.call("/v1/receipts", large, ReceiptsKept, RECEIPTS_KEPT_LIMIT) for _ in "abc")
         )
+
+
+async def test_a_query_costs_what_it_has_compared(lab: Running, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr("axonp2p.transport.http.http_replies.REFUSED_AFTER_S", 0.0)
+    for number in range(40):
+        await lab.announce(key_of(f"peer {number}"), offer=make_offer(packages={"numpy": f"1.{number}"}))
+    clauses = ",".join(f"!={number}.*" for number in range(2, 10))
+    lab.clock.time += 60
+    before = bucket(lab)
+    await names(lab, packages=[f"numpy{clauses}"])
+    assert before - bucket(lab) == pytest.approx(1 + 0.25 + 40 * 8 / 64, abs=0.1)
+    before = bucket(lab)
+    await names(lab, packages=[f"lib{number}" for number in range(16)])
+    assert before - bucket(lab) == pytest.approx(1 + 16 * 0.25, abs=0.1)
+
+
+async def test_a_need_with_too_long_a_requirement_is_refused(lab: Running):
+    with pytest.raises(MalformedMessage, match="9 clauses, and at most 8"):
+        await names(lab, packages=["numpy" + ",".join(f"!={number}.*" for number in range(9))])
+
+
+@pytest.mark.parametrize(
+    ("ask", "cost"),
+    [
+        (lambda lab: log_client.history(lab.caller, CLIENT.peer_id, prove=True), 11),
+        (lambda lab: log_client.history(lab.caller, CLIENT.peer_id), 4),
+        (lambda lab: log_client.entries(lab.caller, [0]), 6),
+        (lambda lab: log_client.leaves(lab.caller, 0, 9), 4),
+        (lambda lab: log_client.consistency(lab.caller, 0, 0), 3),
+        (lambda lab: log_client.evidence(lab.caller, b"e" * 32), 6),
+        (lambda lab: log_client.heads(lab.caller), 1),
+    ],
+)
+async def test_a_question_about_the_log_costs_what_is_read_for_it(
+    lab: Running, ask: Callable[[Running], Awaitable[object]], cost: float
+):
+    before = bucket(lab)
+    with contextlib.suppress(Refused):  # nothing is there yet; it was looked for
+        await ask(lab)
+    assert before - bucket(lab) == pytest.approx(cost, abs=0.1)
+
+
+def bucket(lab: Running) -> float:
+    """How much this computer may ask of the tracker."""
+    return lab.tracker._limit._bucket("127.0.0.1", lab.clock.monotonic()).left

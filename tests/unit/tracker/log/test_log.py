@@ -8,12 +8,14 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
+import sqlite_utils
 
 from axonp2p.errors import LogDamaged, Refused
 from axonp2p.ledger import log_client
 from axonp2p.ledger.ledger_client import balances, hand_in
 from axonp2p.ledger.log_messages import MOST_ENTRIES
 from axonp2p.ledger.merkle import leaf_hash
+from axonp2p.ledger.tiles import Read
 from axonp2p.ledger.tree_head import TreeHead, open_consistency, open_head, proves
 from axonp2p.wire.codec import encode
 from tests.fakes import NOW, fails_once, make_receipt, sign_both
@@ -23,6 +25,7 @@ from tracker.ledger.intake import Budget
 from tracker.ledger.receipt_relay import OtherTracker
 from tracker.log import log_watcher
 from tracker.log.log_watcher import LogWatcher
+from tracker.storage import log_store
 from tracker.storage.database import Database
 
 
@@ -78,6 +81,24 @@ async def test_the_history_of_a_key_comes_in_pages_under_one_head(lab: Running):
     assert rest.head == all_of_it.head
     assert [one.number for one in mine.entries] == list(range(2 * MOST_ENTRIES - 1, 0, -2))
     assert numbers + [one.number for one in rest.entries] == list(reversed(range(2 * MOST_ENTRIES)))
+
+
+async def test_a_page_with_proofs_reads_each_tile_once(lab: Running, monkeypatch: pytest.MonkeyPatch):
+    await paid(lab, ADA, rounds=2 * MOST_ENTRIES)
+    await head(lab)
+    read: list[tuple[int, int]] = []
+    stored = log_store.tile_reader
+
+    def counting(database: sqlite_utils.Database) -> Read:
+        def tile(height: int, index: int) -> bytes:
+            read.append((height, index))
+            return stored(database)(height, index)
+
+        return tile
+
+    monkeypatch.setattr(log_store, "tile_reader", counting)
+    assert len((await log_client.history(lab.caller, ADA.peer_id, prove=True)).entries) == MOST_ENTRIES
+    assert len(read) == len(set(read))
 
 
 async def test_the_log_goes_on_after_a_restart(start: Start):

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from axonp2p.errors import Busy
 from axonp2p.identity.keys import SIGNATURE_BYTES, PrivateKey
 from axonp2p.peers.capability import Capability, Gpu, Need, why_not
 from axonp2p.peers.coordinates import Coordinate, write_coordinate
@@ -186,6 +187,37 @@ def test_too_many_sets_of_words_cost_none_its_place(monkeypatch: pytest.MonkeyPa
     assert len(index._profiles) <= 4
     assert len(found(index)) == len(KEYS) - 1 or len(found(index)) == len(KEYS)
     assert found(index, Need(packages=["numpy>=2.1"])) == {KEYS[1].peer_id}
+
+
+def test_a_need_costs_its_clauses_times_the_versions_and_the_second_time_nothing():
+    index = index_of()
+    for number, key in enumerate(KEYS):
+        put(index, key, make_offer(packages={"numpy": f"2.{number}", "torch": "2.13.0"}))
+    asked = Need(packages=["numpy>=2,<3,!=2.1", "torch", "scipy>=1"])
+    assert index.comparisons(Need()) == 0
+    assert index.comparisons(asked) == 3 * len(KEYS) + 1
+    index.find(asked, 10, NOW)
+    assert index.comparisons(asked) == 0
+
+
+def test_a_need_of_too_many_comparisons_is_refused(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(offer_profiles, "MOST_COMPARISONS", 2 * len(KEYS))
+    index = index_of()
+    for number, key in enumerate(KEYS):
+        put(index, key, make_offer(packages={"numpy": f"2.{number}"}))
+    assert index.comparisons(Need(packages=["numpy>=2,<3"])) == 2 * len(KEYS)
+    with pytest.raises(Busy, match="too many versions"):
+        index.comparisons(Need(packages=["numpy>=2,!=2.1,<3"]))
+
+
+def test_nothing_is_compared_any_more_once_nobody_is_left(monkeypatch: pytest.MonkeyPatch):
+    index = index_of()
+    for number, key in enumerate(KEYS):
+        put(index, key, make_offer(packages={"numpy": f"2.{number}"}))
+    compared: list[str] = []
+    monkeypatch.setattr(offer_profiles, "meets_requirement", lambda text, version: compared.append(text))
+    assert not found(index, Need(packages=["scipy", "numpy>=2"]))
+    assert not compared
 
 
 def at(far: float) -> bytes:
