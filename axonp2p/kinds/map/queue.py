@@ -96,6 +96,8 @@ class ChunkQueue:
             self._actions.append(SetAside(rank, ()))
             return self._go_on(now)
         for held in has:
+            if self._chunks.load(rank) >= 2 or (self._plan.chunk and len(held.items) > self._plan.chunk):
+                continue  # no life gave it so much
             self._take_over(rank, held, now)
         return self._go_on(now)
 
