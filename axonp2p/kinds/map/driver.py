@@ -99,6 +99,7 @@ class MapDriver:
             group=self._live.groups.__getitem__ if self._live else tree.merges if tree else lambda item: 0,
             closed=self._live is None,
             quorum=self._quorum_of,
+            error_quorum=self._error_quorum_of if tree else lambda rank: 1,
             opinions=self._opinions.for_queue(),
             outvoted=outvoted,
             tree=tree,
@@ -362,3 +363,7 @@ class MapDriver:
 
     def _quorum_of(self, rank: int) -> int:
         return self._opinions.quorum_of(self._peers.key(rank), self._queue.other_peers(rank))
+
+    def _error_quorum_of(self, rank: int) -> int:
+        """Where results are merged one exception ends the job."""
+        return self._opinions.error_quorum_of(self._queue.other_peers(rank))

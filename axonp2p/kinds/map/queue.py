@@ -175,7 +175,8 @@ class ChunkQueue:
                 continue
             if error and self._failures.raised(item, rank, number):
                 continue
-            verdict, needed = self._open.vote(item, rank, groups[place] if groups else 0, chunk.quorum)
+            needed = max(chunk.quorum, self._plan.error_quorum(rank)) if error else chunk.quorum
+            verdict, needed = self._open.vote(item, rank, groups[place] if groups else 0, needed)
             match verdict:
                 case Accepted():
                     self._finish(item, rank, good=not error)

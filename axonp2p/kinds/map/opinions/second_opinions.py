@@ -94,6 +94,10 @@ class SecondOpinions:
             return 1
         return quorum_for(self._section.quorum, known_of(peer, self._known).trust, self._chance)
 
+    def error_quorum_of(self, others: int) -> int:
+        """How many equal exceptions an item needs that must not fail, while so many others could be asked."""
+        return 2 if self._section.quorum is None and others else 1
+
     async def groups(self, items: Sequence[int], outcomes: Sequence[CallOutcome], values: Sequence[Any]) -> list[int]:
         """For each result, to which of the earlier ones of its item it is equal. Raises `JobFailed`."""
         if not any(item in self._kept for item in items):
