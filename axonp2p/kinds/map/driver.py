@@ -153,7 +153,8 @@ class MapDriver:
         return True
 
     def _look_for_voices(self) -> None:
-        stuck = self._peers.begun and self._queue.lacks_voices and self._peers.idle and self._keeping.idle
+        stuck = self._peers.begun and self._peers.there <= self._peers.reported and self._queue.lacks_voices
+        stuck = stuck and self._peers.idle and self._keeping.idle
         awaited, there = self._queue.opinions_awaited if stuck else 0, map(self._peers.name, self._peers.there)
         self._opinions.look_for_voices(awaited, there, self._clock.monotonic(), self._need.wait)
 
@@ -362,8 +363,12 @@ class MapDriver:
         return {rank for rank in able if rank not in self._peers.reported or self._queue.chunks_at(rank)}
 
     def _quorum_of(self, rank: int) -> int:
-        return self._opinions.quorum_of(self._peers.key(rank), self._queue.other_peers(rank))
+        return self._opinions.quorum_of(self._peers.key(rank), self._others(rank))
 
     def _error_quorum_of(self, rank: int) -> int:
         """Where results are merged one exception ends the job."""
-        return self._opinions.error_quorum_of(self._queue.other_peers(rank))
+        return self._opinions.error_quorum_of(self._others(rank))
+
+    def _others(self, rank: int) -> int:
+        """Peers that may be asked for another opinion, now or once they have said that they are there."""
+        return self._queue.other_peers(rank) + len(self._peers.there - self._peers.reported)

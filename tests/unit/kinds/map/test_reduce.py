@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import random
 from pathlib import Path
 from typing import Any
@@ -210,6 +211,27 @@ def test_an_exception_of_one_peer_alone_ends_no_job(loop: VirtualLoop, tmp_path:
     assert isinstance(loop.run(life.live()), JobFinished)
     assert value(world) == list(range(ITEMS))
     assert {event.peer for event in life.events(PeerOutvoted)} == {"heron"}
+
+
+class LatePeer(MergingPeer):
+    """It takes two seconds to say that it is there."""
+
+    def obey(self, order: ToWorkerMap, payload: bytes) -> None:
+        if isinstance(order, PrepareCalls):
+            asyncio.get_running_loop().call_later(2.0, super().obey, order, payload)
+        else:
+            super().obey(order, payload)
+
+
+def test_the_first_peer_that_is_there_ends_no_job_before_others_have_said_that_they_are(
+    loop: VirtualLoop, tmp_path: Path
+) -> None:
+    world = merging(loop, tmp_path, *NAMES[:3])
+    world.peers |= {rank: LatePeer(NAMES[rank]) for rank in (1, 2)}
+    world.peers[0].outcome = lambda call: raised("ValueError")
+    world.peers[0].seconds = lambda call: 0.0
+    assert isinstance(loop.run(world.life().live()), JobFinished)
+    assert value(world) == list(range(ITEMS))
 
 
 def test_an_author_who_trusts_every_peer_believes_exceptions_too(loop: VirtualLoop, tmp_path: Path) -> None:
