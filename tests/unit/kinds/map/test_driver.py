@@ -24,6 +24,7 @@ from axonp2p.kinds.map.messages import (
     BeginChunk,
     CallResults,
     ChunkBegun,
+    EndChunk,
     HeldChunk,
     PrepareCalls,
     ResultPart,
@@ -175,6 +176,32 @@ def test_a_peer_that_stands_still_is_not_waited_for(loop: VirtualLoop, tmp_path:
     all_done(world, life, 40)
     assert loop.time() - began < 20, "even time is 10 s"
     assert {event.slow_peer for event in life.events(ChunkCopied)} == {"otter"}
+
+
+def keep_all(world: World, rank: int) -> None:
+    """That peer takes chunks, says that it is there whenever it is asked, and never begins one or gives it back."""
+    world.peers[rank].deaf = (BeginChunk, EndChunk)
+
+
+@pytest.mark.parametrize("items", [1, 12])
+def test_calls_that_a_peer_does_not_begin_are_made_elsewhere(loop: VirtualLoop, tmp_path: Path, items: int) -> None:
+    world = World.of(loop, tmp_path, *PEERS[:2], items=items, fn="task.py:square")
+    keep_all(world, 0)
+    life = world.life()
+    loop.run(life.live(), 300)
+    all_done(world, life, items)
+    assert {event.slow_peer for event in life.events(ChunkCopied)} == {"heron"}
+
+
+def test_a_peer_that_gives_nothing_back_does_not_keep_a_job_from_being_paused(
+    loop: VirtualLoop, tmp_path: Path
+) -> None:
+    world = World.of(loop, tmp_path, *PEERS[:2])
+    keep_all(world, 0)
+    life = world.life()
+    loop.call_later(1.5, life.driver.pause)
+    assert isinstance(loop.run(life.live(), 300), JobPaused)
+    assert life.record.results < 12
 
 
 def test_a_silent_peer_is_lost_and_a_job_without_peers_says_so(loop: VirtualLoop, tmp_path: Path) -> None:
