@@ -69,6 +69,8 @@ class MapDriver:
         self._silence = PeerSilence()
         self._tree: ReduceTree | None = None
         self._copied = 0
+        self._served: set[str] = set()
+        """Places that may have chunks: an earlier life had a lease there, or this one heard of it before."""
 
     # --- `Driver` ---
 
@@ -76,6 +78,7 @@ class MapDriver:
         """`Driver`."""
         found = open_results(self._journal, self._store, self._pay, book, self._clock.now())
         record, section = self._journal.record, self._section
+        self._served = {f"{peer.reservation}/{peer.peer}" for peer in record.peers}
         self._opinions.open()
         tree, outvoted = self._store.tree(), self._store.outvoted()
         self._store.close()
@@ -96,6 +99,7 @@ class MapDriver:
             group=self._live.groups.__getitem__ if self._live else tree.merges if tree else lambda item: 0,
             closed=self._live is None,
             quorum=self._quorum_of,
+            error_quorum=self._error_quorum_of if tree else lambda rank: 1,
             opinions=self._opinions.for_queue(),
             outvoted=outvoted,
             tree=tree,
@@ -149,7 +153,8 @@ class MapDriver:
         return True
 
     def _look_for_voices(self) -> None:
-        stuck = self._peers.begun and self._queue.lacks_voices and self._peers.idle and self._keeping.idle
+        stuck = self._peers.begun and self._peers.there <= self._peers.reported and self._queue.lacks_voices
+        stuck = stuck and self._peers.idle and self._keeping.idle
         awaited, there = self._queue.opinions_awaited if stuck else 0, map(self._peers.name, self._peers.there)
         self._opinions.look_for_voices(awaited, there, self._clock.monotonic(), self._need.wait)
 
@@ -220,10 +225,10 @@ class MapDriver:
             case AtWork():
                 if rank not in self._peers.reported:
                     self._peers.reported.add(rank)
-                    cores = min(word.cores, self._need.cores)
-                    actions += self._queue.joined(rank, cores, now, word.chunks, peer=self._peers.key(rank))
+                    actions += self._joined(rank, word, now)
             case ChunkBegun(chunk=chunk):
-                self._acceptance.begun(rank, chunk, now)
+                if self._queue.awaited(rank, chunk):
+                    self._acceptance.begun(rank, chunk, now)
                 actions += self._queue.begun(rank, chunk, now)
             case BlobsLacking(names=names):
                 try:
@@ -236,6 +241,17 @@ class MapDriver:
                 actions += await self._results(rank, word, now)
         return actions
 
+    def _joined(self, rank: int, word: AtWork, now: float) -> list[QueueAction]:
+        place = place_of(self._peers.crew.leases[rank])
+        held = word.chunks if place in self._served else ()
+        self._served.add(place)
+        cores = min(word.cores, self._need.cores)
+        actions = self._queue.joined(rank, cores, now, held, peer=self._peers.key(rank))
+        # Nobody knows since when it is at what it has: it is paid for what it does from now on.
+        for chunk in self._queue.chunks_at(rank):
+            self._acceptance.begun(rank, chunk.number, now)
+        return actions
+
     async def _results(self, rank: int, came: ArrivedResults, now: float) -> list[QueueAction]:
         awaited = self._queue.awaited(rank, came.chunk)
         if not awaited or awaited[0] != came.first:
@@ -243,8 +259,8 @@ class MapDriver:
         if len(came.outcomes) > len(awaited):
             self._peers.must_go(rank, "it has more results than calls")
             return []
-        lease, age = self._peers.crew.leases[rank], self._clock.now() - self._journal.record.created
-        groups = await self._acceptance.came(rank, lease, awaited[: len(came.outcomes)], came, now, age)
+        lease = self._peers.crew.leases[rank]
+        groups = await self._acceptance.came(rank, lease, awaited[: len(came.outcomes)], came, now)
         return self._queue.results(rank, came.chunk, [one.raised for one in came.outcomes], now, groups)
 
     def _chunk_over(self, rank: int, over: ChunkOver, now: float) -> list[QueueAction]:
@@ -347,4 +363,12 @@ class MapDriver:
         return {rank for rank in able if rank not in self._peers.reported or self._queue.chunks_at(rank)}
 
     def _quorum_of(self, rank: int) -> int:
-        return self._opinions.quorum_of(self._peers.key(rank), self._queue.other_peers(rank))
+        return self._opinions.quorum_of(self._peers.key(rank), self._others(rank))
+
+    def _error_quorum_of(self, rank: int) -> int:
+        """Where results are merged one exception ends the job."""
+        return self._opinions.error_quorum_of(self._others(rank))
+
+    def _others(self, rank: int) -> int:
+        """Peers that may be asked for another opinion, now or once they have said that they are there."""
+        return self._queue.other_peers(rank) + len(self._peers.there - self._peers.reported)

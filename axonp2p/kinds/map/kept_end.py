@@ -56,6 +56,10 @@ def open_results(journal: JobJournal, store: ResultsStore, pay: CallPay, book: R
     items = items_of(spec, journal.folder)
     if tree := tree_of(spec, items):
         store.keep_tree(tree)
+        # An error ends the job: one that no second peer gave is not believed for ever.
+        alone = store.failed_alone()
+        store.forget(alone)
+        found = sorted(set(found).difference(alone))
         # A crash may have come between a result that was taken back and those that it is part of.
         lacking = tree.ancestors_of(set(range(tree.calls)).difference(found))
         store.forget(lacking)

@@ -96,6 +96,8 @@ class ChunkQueue:
             self._actions.append(SetAside(rank, ()))
             return self._go_on(now)
         for held in has:
+            if self._chunks.load(rank) >= 2 or (self._plan.chunk and len(held.items) > self._plan.chunk):
+                continue  # no life gave it so much
             self._take_over(rank, held, now)
         return self._go_on(now)
 
@@ -133,6 +135,7 @@ class ChunkQueue:
     def leaves(self, rank: int, now: float) -> list[QueueAction]:
         """The peer's owner wants it back soon."""
         if rank in self._chunks:
+            self._now = max(self._now, now)
             self._chunks.leaving.add(rank)
             for chunk in self._chunks.at(rank):
                 self._ask_back(chunk)
@@ -173,7 +176,8 @@ class ChunkQueue:
                 continue
             if error and self._failures.raised(item, rank, number):
                 continue
-            verdict, needed = self._open.vote(item, rank, groups[place] if groups else 0, chunk.quorum)
+            needed = max(chunk.quorum, self._plan.error_quorum(rank)) if error else chunk.quorum
+            verdict, needed = self._open.vote(item, rank, groups[place] if groups else 0, needed)
             match verdict:
                 case Accepted():
                     self._finish(item, rank, good=not error)
@@ -212,7 +216,8 @@ class ChunkQueue:
         chunk = self._chunks.take(rank, number)
         if chunk is None:
             return []
-        seconds = min(seconds, now - chunk.begun) if chunk.begun is not None else seconds
+        self._chunks.freed[rank] = max(now, self._now)
+        seconds = min(seconds, now - (chunk.sent if chunk.begun is None else chunk.begun))
         if not chunk.left and chunk.items:
             self._next.took(chunk, seconds)
         if crashed and chunk.left and not chunk.stopped:
@@ -222,7 +227,7 @@ class ChunkQueue:
 
     def hold(self, now: float) -> list[QueueAction]:
         """Begin nothing more; what runs goes on to its end."""
-        self._held = True
+        self._held, self._now = True, max(self._now, now)
         for chunk in self._chunks.all:
             self._ask_back(chunk)
         return self._go_on(now)
@@ -255,8 +260,8 @@ class ChunkQueue:
 
     @property
     def resting(self) -> bool:
-        """Whether nothing runs."""
-        return all(chunk.stopped for chunk in self._chunks.all)
+        """Whether nothing runs, as far as peers say what they should."""
+        return all(chunk.stopped or chunk.not_back_from <= self._now for chunk in self._chunks.all)
 
     @property
     def items(self) -> int:
@@ -269,7 +274,10 @@ class ChunkQueue:
 
     def next_deadline(self) -> float | None:
         """When to call `due` if nothing else happens."""
-        return None if self._held else self._next.next_deadline(self._now)
+        if not self._held:
+            return self._next.next_deadline(self._now)
+        moments = (chunk.not_back_from for chunk in self._chunks.all if not chunk.stopped)
+        return min((moment for moment in moments if self._now < moment < math.inf), default=None)
 
     # --- how calls end ---
 
@@ -296,7 +304,7 @@ class ChunkQueue:
         if not self._held:
             while found := self._next.first():
                 self._start(*found)
-            for chunk in self._next.wanted_back():
+            for chunk in self._next.wanted_back(self._now):
                 self._ask_back(chunk)
             for rank, items, slow in self._next.copies(self._now):
                 self._start(rank, items, copy_of=slow)
@@ -304,7 +312,7 @@ class ChunkQueue:
         return actions
 
     def _start(self, rank: int, items: tuple[int, ...], copy_of: int | None = None) -> None:
-        chunk = LiveChunk(self._next_chunk, rank, items)
+        chunk = LiveChunk(self._next_chunk, rank, items, sent=self._now)
         self._next_chunk += 1
         self._put(chunk)
         self._actions.append(StartChunk(rank, chunk.number, items, copy_of))
@@ -318,8 +326,8 @@ class ChunkQueue:
         self._actions.append(StopChunk(chunk.rank, chunk.number))
 
     def _ask_back(self, chunk: LiveChunk) -> None:
-        if chunk.begun is None and not chunk.asked_back and not chunk.stopped:
-            chunk.asked_back = True
+        if chunk.begun is None and chunk.asked == math.inf and not chunk.stopped:
+            chunk.asked = self._now
             self._actions.append(StopChunk(chunk.rank, chunk.number, only_waiting=True))
 
     # --- who is there ---
@@ -342,7 +350,8 @@ class ChunkQueue:
         good = good and not self._open.has_opinion(rank, held.items)
         # Items that a merge was given may not count any more.
         good = good and not (self._tree and any(map(self._tree.merges, held.items)))
-        chunk = LiveChunk(held.chunk, rank, tuple(held.items) if good else (), begun=now if held.begun else None)
+        items, begun = tuple(held.items) if good else (), now if held.begun else None
+        chunk = LiveChunk(held.chunk, rank, items, begun=begun, sent=now)
         self._put(chunk)
         if not good:
             self._stop(chunk)

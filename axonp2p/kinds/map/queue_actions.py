@@ -30,6 +30,8 @@ class QueuePlan:
     """Whether no calls are added any more."""
     quorum: Callable[[int], int] = field(default=lambda rank: 1)
     """How many equal results a chunk needs, asked once the first one of that rank is here."""
+    error_quorum: Callable[[int], int] = field(default=lambda rank: 1)
+    """The same for a result of that rank that is an exception."""
     opinions: Mapping[int, tuple[int, list[Vote]]] = field(default_factory=dict)
     """Of items that an earlier life left undecided: how many must be equal, and what was found."""
     outvoted: Collection[str] = ()

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection
 from dataclasses import dataclass
 
 MOST_CORES = 128
 """Of one peer, for which it is given chunks."""
+ANSWER_S = 15.0
+"""Within so many seconds a peer begins a chunk for which it has a core, and gives back one that it has not begun."""
 
 
 @dataclass
@@ -19,9 +22,12 @@ class LiveChunk:
     came: int = 0
     """How many of its results have come."""
     begun: float | None = None
+    """When, by its peer's word."""
+    sent: float = 0.0
     stopped: bool = False
     """Whether it was told to end."""
-    asked_back: bool = False
+    asked: float = math.inf
+    """When it was asked back; infinite: it was not."""
     quorum: int = 0
     """How many equal results its calls need; 0: nothing has come of it yet."""
     void: frozenset[int] = frozenset()
@@ -31,6 +37,11 @@ class LiveChunk:
     def left(self) -> tuple[int, ...]:
         """Calls whose results have not come from it."""
         return self.items[self.came :]
+
+    @property
+    def not_back_from(self) -> float:
+        """The moment from which it counts as not given back; infinite: it was not asked back, or has begun."""
+        return self.asked + ANSWER_S if self.begun is None else math.inf
 
 
 class LiveChunks:
@@ -42,6 +53,8 @@ class LiveChunks:
         self._at: dict[int, dict[int, LiveChunk]] = {}
         """By rank, in their order."""
         self._cores: dict[int, int] = {}
+        self.freed: dict[int, float] = {}
+        """When they ended a chunk last."""
         self.leaving: set[int] = set()
         """Their owners want them back soon."""
         self.paused: dict[int, float] = {}
@@ -64,6 +77,7 @@ class LiveChunks:
         for chunk in chunks:
             del self._chunks[chunk.number]
         self._cores.pop(rank, None)
+        self.freed.pop(rank, None)
         self.paused.pop(rank, None)
         for places in (self.leaving, self.silent, self.aside):
             places.discard(rank)
@@ -120,6 +134,11 @@ class LiveChunks:
     def idle(self, rank: int) -> int:
         """Cores that have nothing to do."""
         return max(0, self._cores[rank] - len(self._at[rank]))
+
+    def has_free_core(self, rank: int) -> bool:
+        """Whether fewer chunks run there than it has cores."""
+        running = sum(chunk.begun is not None and not chunk.stopped for chunk in self._at[rank].values())
+        return running < self._cores[rank]
 
     def crowded(self) -> list[int]:
         """Peers with chunks that wait for a core, those with most first."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 
 from axonp2p.kinds.map.chunks.call_failures import CallFailures
@@ -55,10 +56,10 @@ class NextChunks:
                     return rank, tuple(items)
         return None
 
-    def wanted_back(self) -> list[LiveChunk]:
+    def wanted_back(self, now: float) -> list[LiveChunk]:
         """Chunks that wait behind others, for cores that have nothing."""
         able = self._chunks.able()
-        coming_back = sum(chunk.asked_back and chunk.begun is None for chunk in self._chunks.all)
+        coming_back = sum(now < chunk.not_back_from < math.inf for chunk in self._chunks.all)
         wanted = sum(map(self._chunks.idle, able)) - coming_back
         if wanted <= 0:
             return []

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 
 from axonp2p.client.run.standing_still import Durations, stands_still_from
-from axonp2p.kinds.map.chunks.live_chunks import LiveChunk, LiveChunks
+from axonp2p.kinds.map.chunks.live_chunks import ANSWER_S, LiveChunk, LiveChunks
 from axonp2p.kinds.map.chunks.waiting_items import WaitingItems
 
 
@@ -41,7 +41,7 @@ class StillChunks:
             chunk
             for rank in self._chunks.crowded()
             for chunk in reversed(self._chunks.at(rank))
-            if chunk.begun is None and not chunk.asked_back and self._is_alone(chunk)
+            if chunk.begun is None and chunk.asked == math.inf and self._is_alone(chunk)
         ]
 
     def _moments(self) -> list[tuple[float, LiveChunk]]:
@@ -60,7 +60,13 @@ class StillChunks:
         if leaving or chunk.begun is not None:
             too_long = self._durations.too_long(len(chunk.items))
             return stands_still_from(chunk.begun or 0.0, too_long, paused, leaving=leaving)
-        # One that waits stands still with those before it.
+        # One that waits stands still with those before it, or when it is not begun or not given back as it should be.
         running = [other for other in chunks.at(rank) if other.begun is not None and not other.stopped]
         before = min((self._still_from(other) for other in running), default=math.inf)
-        return min(before, stands_still_from(math.inf, 0.0, paused, leaving=False))
+        late = self._late_from(chunk) if chunks.has_free_core(rank) else math.inf
+        return min(before, late, chunk.not_back_from, stands_still_from(math.inf, 0.0, paused, leaving=False))
+
+    def _late_from(self, chunk: LiveChunk) -> float:
+        too_long = self._durations.too_long(len(chunk.items))
+        may_begin = max(chunk.sent, self._chunks.freed.get(chunk.rank, chunk.sent))
+        return may_begin + (ANSWER_S if too_long == math.inf else max(ANSWER_S, too_long))

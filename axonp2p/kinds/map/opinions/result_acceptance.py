@@ -21,6 +21,7 @@ from axonp2p.kinds.map.call_pay import place_of
 from axonp2p.kinds.map.chunks.live_chunks import LiveChunk
 from axonp2p.kinds.map.events import CallFailed, ChunkDone, OpinionAwaited, PeerOutvoted, ResultsDoubted
 from axonp2p.kinds.map.opinions.second_opinions import SecondOpinions, digest_of
+from axonp2p.kinds.map.processor_meter import ProcessorMeter
 from axonp2p.kinds.map.queue_actions import Distrust, KeepCrash, KeepOpinions, KeepResults, KeepUndecided
 from axonp2p.kinds.map.reduce_tree import ReduceTree
 from axonp2p.kinds.map.results.arriving_results import ArrivedResults
@@ -48,13 +49,13 @@ class _Came:
     """To which opinions of their items they are equal."""
     seconds: float
     """How long their calls took."""
-    cores: int
+    cpu_seconds: float
+    """What is believed of the processor seconds that the peer claims for all of them."""
 
     def share(self, calls: int) -> tuple[int, int]:
         """Operations and milliseconds of so many of the calls: the others are not paid."""
         share = calls / len(self.arrived.outcomes)
-        cpu_seconds = min(self.arrived.cpu_seconds, self.cores * self.seconds) * share
-        return flops_of(cpu_seconds, self.lease.row.capability), round(1000 * self.seconds * share)
+        return flops_of(self.cpu_seconds * share, self.lease.row.capability), round(1000 * self.seconds * share)
 
     def opinion(self, place: int, item: int, needed: int) -> ItemOpinion:
         outcome, value = self.arrived.outcomes[place], self.arrived.values[place]
@@ -82,9 +83,9 @@ class ResultAcceptance:
         self._store = store
         self._opinions = opinions
         self._keeping = keeping
-        self._cores = cores
-        self._since: dict[tuple[int, int], float] = {}
-        """When the results of a chunk, by rank and number, came last; or when it was sent, or begun."""
+        self._meter = ProcessorMeter(cores)
+        self._since: dict[int, dict[int, float]] = {}
+        """When the results of a chunk, by rank and number, came last; or when it was sent, taken over, or begun."""
         self._came: _Came | None = None
         self._told_failed = 0
         self._first_failure = ""
@@ -94,32 +95,36 @@ class ResultAcceptance:
 
     def begun(self, rank: int, chunk: int, now: float) -> None:
         """The calls of this chunk are not under way any earlier."""
-        self._since[rank, chunk] = now
+        self._since.setdefault(rank, {})[chunk] = now
+        self._meter.busy(rank, now)
 
     def age_of(self, chunk: LiveChunk, now: float) -> float:
         """For how many seconds the calls are under way whose results come next."""
-        return max(0.0, now - self._since.get((chunk.rank, chunk.number), now))
+        return max(0.0, now - self._since.get(chunk.rank, {}).get(chunk.number, now))
 
     def over(self, rank: int, chunk: int) -> None:
         """Nothing more comes of it."""
-        self._since.pop((rank, chunk), None)
+        chunks = self._since.get(rank, {})
+        chunks.pop(chunk, None)
+        if not chunks:
+            self.forget(rank)
 
     def forget(self, rank: int) -> None:
-        """That peer is gone."""
-        self._since = {name: since for name, since in self._since.items() if name[0] != rank}
+        """That peer is gone, or has no chunk."""
+        self._since.pop(rank, None)
+        self._meter.idle(rank)
 
     # --- what the queue decides of them ---
 
     async def came(
-        self, rank: int, lease: Lease, items: Sequence[int], arrived: ArrivedResults, now: float, age: float
+        self, rank: int, lease: Lease, items: Sequence[int], arrived: ArrivedResults, now: float
     ) -> list[int]:
-        """These are the results of `items`; to which opinions of these they are equal. `age`: seconds of the job."""
+        """These are the results of `items`; to which opinions of these they are equal."""
         groups = await self._opinions.groups(items, arrived.outcomes, arrived.values)
-        since = self._since.get((rank, arrived.chunk))
-        # One that an earlier life gave out has been at it for nobody knows how long, but not for longer than the job.
-        seconds = min(arrived.cpu_seconds, max(0.0, age)) if since is None else max(0.0, now - since)
-        self._since[rank, arrived.chunk] = now
-        self._came = _Came(lease, arrived, groups, seconds, self._cores)
+        since = self._since.get(rank, {}).get(arrived.chunk, now)
+        cpu_seconds = self._meter.granted(rank, arrived.cpu_seconds, since, now)
+        self.begun(rank, arrived.chunk, now)  # the next calls of it
+        self._came = _Came(lease, arrived, groups, max(0.0, now - since), cpu_seconds)
         return groups
 
     def carry_out(self, action: KeepAction, peer: str, items: int, awaited: int) -> None:

@@ -94,6 +94,10 @@ class SecondOpinions:
             return 1
         return quorum_for(self._section.quorum, known_of(peer, self._known).trust, self._chance)
 
+    def error_quorum_of(self, others: int) -> int:
+        """How many equal exceptions an item needs that must not fail, while so many others could be asked."""
+        return 2 if self._section.quorum is None and others else 1
+
     async def groups(self, items: Sequence[int], outcomes: Sequence[CallOutcome], values: Sequence[Any]) -> list[int]:
         """For each result, to which of the earlier ones of its item it is equal. Raises `JobFailed`."""
         if not any(item in self._kept for item in items):
@@ -190,11 +194,21 @@ class SecondOpinions:
         try:
             return bool(self._same(other, value))
         except Exception as error:
+            # A value may be made for this: it is the function's fault if it fails with each of the two alone.
+            if not (self._fails_with(value) and self._fails_with(other)):
+                return False
             raise JobFailed(
                 f"{self._section.agree} failed when it compared two results of item {opinion.item}",
                 cause=f"{type(error).__name__}: {error}"[:500],
                 fix="correct the function and submit the job again",
             ) from error
+
+    def _fails_with(self, value: Any) -> bool:
+        try:
+            self._same(value, value)
+        except Exception:
+            return True
+        return False
 
     def _load_own(self) -> Callable[[Any, Any], Any]:
         try:

@@ -35,6 +35,7 @@ CREATE TABLE IF NOT EXISTS work (
     place TEXT PRIMARY KEY, item INTEGER NOT NULL, flops INTEGER NOT NULL, milliseconds INTEGER NOT NULL
 ) STRICT;
 """
+_FAILED = "FROM results WHERE outcome = 'error'"
 Came = Literal["value", "error", "cancelled"]
 """The sort of a result."""
 
@@ -136,8 +137,12 @@ class ResultsStore:
     def failed(self) -> list[int]:
         """Those whose result is an error."""
         with self._database.opened() as database:
-            found = database.execute("SELECT item FROM results WHERE outcome = 'error' ORDER BY item")
-            return [item for (item,) in found]
+            return [item for (item,) in database.execute(f"SELECT item {_FAILED} ORDER BY item")]
+
+    def failed_alone(self) -> list[int]:
+        """Those whose result is an error that fewer than two peers gave."""
+        with self._database.opened() as database:
+            return [item for (item,) in database.execute(f"SELECT item {_FAILED} AND agreed < 2")]
 
     def read(self, first: int = 0) -> Iterator[ItemResult]:
         """All from an item on, in their order."""

@@ -10,6 +10,8 @@ import pytest
 from axonp2p.kinds.map.opinions.agreement import close
 
 _A = np.linspace(0, 1, 7)
+_HUGE = complex(1.7e308, 1.7e308)
+"""Its absolute value is no float."""
 
 SAME = [
     (1, 1),
@@ -19,6 +21,7 @@ SAME = [
     (math.nan, math.nan),
     (math.inf, math.inf),
     (complex(1, 2), complex(1, 2 + 1e-9)),
+    (_HUGE, _HUGE),
     ([1.0, (2.0, b"x")], [1.0 + 1e-9, (2.0, b"x")]),
     ({"loss": 0.5, "n": 3}, {"n": 3, "loss": 0.5 + 1e-9}),
     (_A, _A * (1 + 1e-9)),
@@ -49,6 +52,12 @@ OTHER = [
     (np.ma.MaskedArray([1.0], mask=[False]), np.ma.MaskedArray([1.0], mask=[True])),
     (np.ma.MaskedArray([1.0], mask=[False]), np.array([1.0])),
     (np.array([math.inf]), np.array([1.0])),
+    (_HUGE, complex(1, 1)),
+    (_HUGE, _HUGE / 2),
+    (_HUGE, -_HUGE),
+    (np.array([_HUGE]), np.array([complex(1, 1)])),
+    (np.array([_HUGE]), np.array([_HUGE / 2])),
+    (np.array([3e38 + 3e38j], "complex64"), np.array([1 + 1j], "complex64")),
 ]
 
 

@@ -178,6 +178,20 @@ def test_a_comparison_that_fails_ends_the_job(loop: VirtualLoop, tmp_path: Path)
         loop.run(world.life().live())
 
 
+@pytest.mark.parametrize("agree", ["close", "compare.py:same"])
+def test_a_value_at_which_the_comparison_fails_is_another_one(loop: VirtualLoop, tmp_path: Path, agree: str) -> None:
+    world = World.of(loop, tmp_path, *EIGHT[:4], items=6, fn="task.py:square", quorum=2, agree=agree)
+    world.folder.bundle.mkdir(exist_ok=True)
+    (world.folder.bundle / "compare.py").write_text("def same(one, other):\n    return abs(one - other) < 1e-3\n")
+    for peer in world.peers.values():
+        peer.outcome = lambda item: CallOutcome(False, pack_value(complex(item, 1)))
+    world.peers[0].outcome = lambda item: CallOutcome(False, pack_value(complex(1.7e308, 1.7e308)))
+    life = world.life()
+    assert isinstance(loop.run(life.live()), JobFinished)
+    assert values(world) == [complex(item, 1) for item in range(6)]
+    assert {event.peer for event in life.events(PeerOutvoted)} == {"heron"}
+
+
 def test_too_few_peers_for_the_quorum_are_waited_for_and_then_it_says_so(loop: VirtualLoop, tmp_path: Path) -> None:
     world = World.of(loop, tmp_path, *EIGHT[:3], items=6, fn="task.py:square", quorum=3)
     first = world.life()

@@ -91,6 +91,64 @@ def test_a_chunk_that_runs_is_copied_once_and_never_moved() -> None:
     assert queue.over_all
 
 
+def test_a_chunk_stands_still_that_does_not_begin_where_a_core_is_free() -> None:
+    queue, _ = with_peers(QueuePlan(2, chunk=1), 0)
+    done(queue, 0, 0, 13.0, 1.0)
+    assert queue.joined(1, 1, 13.0) == []
+    assert queue.next_deadline() == 28.0, "a core is free there since 13.0"
+    assert started(queue.due(27.9)) == []
+    assert started(queue.due(28.0)) == [(1, (1,))]
+
+
+def test_calls_that_take_long_may_begin_late() -> None:
+    queue, _ = with_peers(QueuePlan(2, chunk=1), 0)
+    done(queue, 0, 0, 113.0, 100.0)
+    queue.joined(1, 1, 113.0)
+    assert queue.next_deadline() == 113.0 + 150.0, "a copy of a long call is no small thing"
+
+
+def test_a_peer_has_two_chunks_of_an_earlier_life_for_each_core_and_of_no_more_calls_than_it_was_given() -> None:
+    queue = ChunkQueue(QueuePlan(40, chunk=2, first_chunk=8))
+    queue.joined(0, 1, 0.0, [HeldChunk(0, [1, 2, 3], True), *(HeldChunk(n, [10 + n], True) for n in range(1, 8))])
+    assert [chunk.number for chunk in queue.chunks_at(0)] == [1, 2]
+
+
+def test_a_chunk_that_waits_behind_another_does_not_stand_still_by_itself() -> None:
+    queue, _ = with_peers(QueuePlan(3, chunk=1), 0, 1)
+    queue.begun(0, 0, 0.1)
+    queue.begun(1, 1, 0.1)
+    assert queue.next_deadline() is None
+    assert queue.due(600.0) == []
+
+
+def test_a_chunk_that_is_not_given_back_is_copied() -> None:
+    queue, _ = with_peers(QueuePlan(2), 0)
+    queue.begun(0, 0, 0.1)
+    assert queue.joined(1, 1, 1.0) == [StopChunk(0, 1, only_waiting=True)]
+    assert queue.next_deadline() == 16.0
+    assert started(queue.due(15.9)) == []
+    assert started(queue.due(16.0)) == [(1, (1,))]
+
+
+def test_a_queue_rests_though_a_chunk_is_not_given_back() -> None:
+    queue, _ = with_peers(QueuePlan(2), 0)
+    queue.hold(1.0)
+    assert not queue.resting
+    assert queue.next_deadline() == 16.0
+    queue.due(16.0)
+    assert queue.resting
+    assert queue.next_deadline() is None
+
+
+def test_a_peer_that_says_no_begin_took_no_longer_than_since_it_was_sent() -> None:
+    queue, _ = with_peers(QueuePlan(4, chunk=1), 0, 1)
+    queue.results(0, 0, [False], 1.0)
+    queue.over(0, 0, 1.0, seconds=1e9)
+    queue.begun(1, 1, 1.0)
+    done(queue, 0, 2, 2.0, 1.0)
+    assert queue.next_deadline() == 3.0, "2 seconds after it began: others took one"
+
+
 def test_a_call_goes_to_a_peer_where_it_has_not_failed() -> None:
     queue, _ = with_peers(QueuePlan(1, retries=3), 0, 1)
     queue.begun(0, 0, 0.0)

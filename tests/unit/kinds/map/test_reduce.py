@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import random
 from pathlib import Path
 from typing import Any
@@ -199,7 +200,60 @@ def test_a_call_that_fails_ends_the_job_since_nothing_may_be_missing(loop: Virtu
     with pytest.raises(JobFailed, match="cannot be merged") as failed:
         loop.run(life.live())
     assert failed.value.cause == "call 3: ValueError: no"
-    assert world.paid == life.record.results * CALL_FLOPS
+    assert world.results()[3].agreed == 2
+    assert world.paid == (life.record.results + 1) * CALL_FLOPS, "two peers made the call that failed"
+
+
+def test_an_exception_of_one_peer_alone_ends_no_job(loop: VirtualLoop, tmp_path: Path) -> None:
+    world = merging(loop, tmp_path, *NAMES)
+    world.peers[0].outcome = lambda call: raised("ValueError")
+    life = world.life()
+    assert isinstance(loop.run(life.live()), JobFinished)
+    assert value(world) == list(range(ITEMS))
+    assert {event.peer for event in life.events(PeerOutvoted)} == {"heron"}
+
+
+class LatePeer(MergingPeer):
+    """It takes two seconds to say that it is there."""
+
+    def obey(self, order: ToWorkerMap, payload: bytes) -> None:
+        if isinstance(order, PrepareCalls):
+            asyncio.get_running_loop().call_later(2.0, super().obey, order, payload)
+        else:
+            super().obey(order, payload)
+
+
+def test_the_first_peer_that_is_there_ends_no_job_before_others_have_said_that_they_are(
+    loop: VirtualLoop, tmp_path: Path
+) -> None:
+    world = merging(loop, tmp_path, *NAMES[:3])
+    world.peers |= {rank: LatePeer(NAMES[rank]) for rank in (1, 2)}
+    world.peers[0].outcome = lambda call: raised("ValueError")
+    world.peers[0].seconds = lambda call: 0.0
+    assert isinstance(loop.run(world.life().live()), JobFinished)
+    assert value(world) == list(range(ITEMS))
+
+
+def test_an_author_who_trusts_every_peer_believes_exceptions_too(loop: VirtualLoop, tmp_path: Path) -> None:
+    world = merging(loop, tmp_path, *NAMES, quorum=1)
+    world.peers[0].outcome = lambda call: raised("ValueError")
+    with pytest.raises(JobFailed, match="cannot be merged"):
+        loop.run(world.life().live())
+
+
+@pytest.mark.parametrize("quorum", [None, 1])
+def test_a_call_that_failed_at_one_peer_alone_is_made_again_by_the_next_life(
+    loop: VirtualLoop, tmp_path: Path, quorum: int | None
+) -> None:
+    world = merging(loop, tmp_path, "heron", quorum=quorum)
+    world.peers[0].outcome = lambda call: raised("ValueError")
+    with pytest.raises(JobFailed, match="cannot be merged"):
+        loop.run(world.life().live())
+    world.peers = {1: MergingPeer("otter")}
+    second = world.life()
+    assert isinstance(loop.run(second.live()), JobFinished)
+    assert value(world) == list(range(ITEMS))
+    assert (second.record.results, second.record.failed) == (TREE.calls, 0)
 
 
 def test_stopped_before_its_end_it_has_no_result_and_can_go_on(loop: VirtualLoop, tmp_path: Path) -> None:
