@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 from collections.abc import Callable, Coroutine, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from axonp2p.client.events.events import Event, PeerHired, PeerRefused, PeersFound, Reserved, RttMeasured
@@ -60,6 +60,8 @@ class PeerRequest:
     reserve_s: int = LONGEST_S
     without: frozenset[PeerId] = frozenset()
     """Peers that are not asked: they are in the job already, or failed it."""
+    names: Mapping[PeerId, str] = field(default_factory=dict)
+    """By which the job knows peers of all of its lives: they keep them, and nobody else is given one."""
     present: int = 0
     """How many the job has beside these."""
     first_rank: int = 0
@@ -125,7 +127,8 @@ class Hiring:
         self._seen_false: set[PeerId] = set()
         self._other_version: set[PeerId] = set()
         self._dialled = request.first_rank
-        self._names: dict[PeerId, str] = {}
+        self._names = dict(request.names)
+        self._names_given = {name.lower() for name in self._names.values()}
         self.distances: dict[PeerId, Distance] = {}
         """Of all candidates that were measured."""
         self.hired: list[Lease] = []
@@ -237,9 +240,16 @@ class Hiring:
             return None
         self._seen[row.peer] = seen
         if row.peer not in self._names:
-            taken = row.name in self._names.values()
-            self._names[row.peer] = f"{row.name}-{short(row.peer)}" if taken else row.name
+            self._names[row.peer] = self._name_for(row)
         return Candidate(row.peer, self._names[row.peer], offer)
+
+    def _name_for(self, row: Row) -> str:
+        """The name in its row, with as much of its key as nobody else's name has."""
+        names, longest = (row.name, f"{row.name}-{short(row.peer)}"), f"{row.name}-{row.peer}"
+        # In lower case, since names of files are made of them, and some disks do not tell the cases apart.
+        name = next((one for one in names if one.lower() not in self._names_given), longest)
+        self._names_given.add(name.lower())
+        return name
 
     async def _measure_some(self, wanted: int) -> None:
         """Measure as many as it may take to find `wanted` of them, the nearest by their coordinates first."""

@@ -88,6 +88,7 @@ class Replacements:
             at_least=1,
             present=len(self._crew.present),
             without=self._known(),
+            names=self._journal.record.peer_names,
             first_rank=first,
         )
         hiring = Hiring(self._means, request, self._see)

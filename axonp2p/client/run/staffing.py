@@ -149,6 +149,7 @@ class Staffing:
             at_least=self._missing,
             present=len(there),
             without=frozenset(lease.row.peer for lease in there.values()),
+            names=self._journal.record.peer_names | {lease.row.peer: lease.name for lease in self.leases.values()},
             first_rank=max([self.ranks_from - 1, *self.leases]) + 1,
             all_or_none=all_or_none,
         )

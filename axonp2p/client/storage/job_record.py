@@ -21,6 +21,7 @@ from axonp2p.jobs.spec import JobSpec
 from axonp2p.wire.json_form import decode_json
 from axonp2p.wire.quantities import Count, Number, UnixMoment
 
+_PEER_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}")
 _SUM = re.compile(rb',\n  "sha256": "([0-9a-f]{64})"\n}\n\Z')
 
 
@@ -104,6 +105,14 @@ class JobRecord(msgspec.Struct, frozen=True, kw_only=True):
     def kind(self) -> str:
         """Of the job."""
         return str(self.spec.get("kind", UNLESS_SAID))
+
+    @property
+    def peer_names(self) -> dict[str, str]:
+        """By key, of all that it had in all of its lives: a name is one peer's.
+
+        A host may have written this record, and files are made of names: those that no peer can have are left out.
+        """
+        return {peer.peer: peer.name for peer in self.peers if _PEER_NAME.fullmatch(peer.name)}
 
     @property
     def done(self) -> int:

@@ -34,7 +34,10 @@ from axonp2p.kinds.run.copy_actions import (
 )
 from axonp2p.kinds.run.waiting_indices import WaitingIndices
 
+SENDING_S = 60.0
+"""For so long files may come at least before their copy stands still; see `standing_still` for more."""
 _UNDONE = (CopyState.RUNNING, CopyState.ENDED_WELL)
+_UNDER_WAY = (CopyState.RUNNING, CopyState.SENDING)
 _ALL = -1
 
 
@@ -59,6 +62,7 @@ class CopyScheduler:
         """Which count, by index; of all together under `_ALL`."""
         self._last_failure: dict[int, KeepResult] = {}
         self._durations = Durations()
+        self._sending_durations = Durations()
         self._anew = False
         self._held = True
         """Before the beginning, and after `hold`."""
@@ -84,6 +88,7 @@ class CopyScheduler:
 
     def lost(self, rank: int, now: float, *, own_fault: bool = False) -> list[CopyAction]:
         """A peer is gone. `own_fault`: because its copy went over a limit of the sandbox."""
+        self._now = max(self._now, now)
         copy = self._forget(rank)
         if copy is not None and copy.state is not CopyState.STOPPED:
             if own_fault and copy.state is CopyState.RUNNING:
@@ -113,6 +118,7 @@ class CopyScheduler:
 
     def exited(self, rank: int, index: int, attempt: int, now: float, *, good: bool, told: bool) -> list[CopyAction]:
         """A copy is over. `told`: because it was told to end."""
+        self._now = max(self._now, now)
         copy = self._live.get(rank)
         if copy is None or (copy.index, copy.attempt) != (index, attempt):
             return []
@@ -131,6 +137,8 @@ class CopyScheduler:
         """The result of this index is on the disk."""
         self._done.add(index)
         self._failed.pop(index, None)
+        if len(sending := [copy for copy in self._copies_of(index) if copy.state is CopyState.SENDING]) == 1:
+            self._sending_durations.add(now - sending[0].sends_since)
         for copy in self._copies_of(index):
             if copy.state is CopyState.RUNNING:
                 self._stop(copy)
@@ -155,13 +163,16 @@ class CopyScheduler:
 
     @property
     def resting(self) -> bool:
-        """Whether nothing runs, comes home or waits for the disk."""
-        return not self._failed and all(copy.state is CopyState.STOPPED for copy in self._live.values())
+        """Whether nothing runs or waits for the disk, and nothing comes home but what stands still."""
+        return not self._failed and all(
+            copy.state is CopyState.STOPPED or (copy.state is CopyState.SENDING and self._stands_still(copy))
+            for copy in self._live.values()
+        )
 
     @property
-    def running(self) -> dict[int, int]:
-        """The index that runs, by rank."""
-        return {copy.rank: copy.index for copy in self._live.values() if copy.state is CopyState.RUNNING}
+    def under_way(self) -> dict[int, int]:
+        """The index that runs, or whose files come home, by rank."""
+        return {copy.rank: copy.index for copy in self._live.values() if copy.state in _UNDER_WAY}
 
     def runs_at(self, rank: int) -> tuple[int, int] | None:
         """The index and attempt of the copy there that has not said that it is over."""
@@ -179,9 +190,10 @@ class CopyScheduler:
 
     def next_deadline(self) -> float | None:
         """When to call `due` if nothing else happens."""
-        if not self._may_start_twice:
-            return None
-        moments = [moment for copy in self._alone() if (moment := self._still_from(copy)) > self._now]
+        copies = [copy for copy in self._live.values() if copy.state is CopyState.SENDING]
+        if self._may_start_twice:
+            copies += self._alone()
+        moments = [moment for copy in copies if (moment := self._still_from(copy)) > self._now]
         deadline = min(moments, default=math.inf)
         return None if deadline == math.inf else deadline
 
@@ -223,16 +235,17 @@ class CopyScheduler:
         if index in self._done or index in self._failed:
             return
         copies = self._copies_of(index)
+        comes = any(copy.state is CopyState.SENDING and not self._stands_still(copy) for copy in copies)
         ended = [copy for copy in copies if copy.state is CopyState.ENDED_WELL]
         if not copies and self._ends[index] >= self._plan.most_ends:
             self._fail(self._last_failure[index])
         elif not copies:
             self._waiting.put_back(index)
-        elif ended and not self._plan.together and all(copy.state is not CopyState.SENDING for copy in copies):
+        elif ended and not self._plan.together and not comes:
             self._send(ended[0])
 
     def _send(self, copy: LiveCopy) -> None:
-        copy.state = CopyState.SENDING
+        copy.state, copy.sends_since = CopyState.SENDING, self._now
         self._actions.append(KeepResult(copy.rank, copy.index, copy.attempt, good=True))
 
     def _stop(self, copy: LiveCopy) -> None:
@@ -245,9 +258,12 @@ class CopyScheduler:
         self._now = max(self._now, now)
         if self._plan.together:
             self._together()
-        elif not self._held:
-            self._fill()
-            self._start_twice()
+        else:
+            for copy in [copy for copy in self._live.values() if copy.state is CopyState.ENDED_WELL]:
+                self._settle(copy.index)  # the other one's files may stand still by now
+            if not self._held:
+                self._fill()
+                self._start_twice()
         actions, self._actions = self._actions, []
         return actions
 
@@ -308,7 +324,13 @@ class CopyScheduler:
 
     def _still_from(self, copy: LiveCopy) -> float:
         paused, leaving = self._paused.get(copy.rank), copy.rank in self._leaving
+        if copy.state is CopyState.SENDING:
+            too_long = max(self._sending_durations.too_long(), SENDING_S)
+            return stands_still_from(copy.sends_since, too_long, paused, leaving=False)
         return stands_still_from(copy.began, self._durations.too_long(), paused, leaving=leaving)
+
+    def _stands_still(self, copy: LiveCopy) -> bool:
+        return self._still_from(copy) <= self._now
 
     # --- small questions ---
 
@@ -320,9 +342,9 @@ class CopyScheduler:
         return [copy for copy in self._live.values() if copy.index == index and copy.state is not CopyState.STOPPED]
 
     def _alone(self) -> Iterable[LiveCopy]:
-        """Running copies whose index runs nowhere else."""
+        """Copies that run, or whose files come home, and whose index has no other one."""
         many = Counter(copy.index for copy in self._live.values() if copy.state is not CopyState.STOPPED)
-        return [copy for copy in self._live.values() if copy.state is CopyState.RUNNING and many[copy.index] == 1]
+        return [copy for copy in self._live.values() if copy.state in _UNDER_WAY and many[copy.index] == 1]
 
     # --- who is there ---
 

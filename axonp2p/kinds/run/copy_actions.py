@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import Literal
@@ -86,5 +87,7 @@ class LiveCopy:
     attempt: int
     began: float
     state: CopyState = CopyState.RUNNING
+    sends_since: float = math.inf
+    """When its files were asked for."""
     taken_over: bool = False
     """Whether it was begun in an earlier life of the job, nobody knows when."""

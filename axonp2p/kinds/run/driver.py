@@ -126,7 +126,7 @@ class RunDriver:
         match message:
             case OutputPart() | OutputFile():
                 if await self._keeper.heard(rank, message, frame.payload):
-                    self._answers.goes_on(rank, self._clock.monotonic())
+                    self._answers.came(rank, self._clock.monotonic(), len(frame.payload))
                 return None
             case OutputsSent():
                 return message if await self._keeper.heard(rank, message, b"") else None
@@ -139,8 +139,8 @@ class RunDriver:
         await self._carry_out(await self._take(fact))
         now = self._clock.monotonic()
         await self._carry_out(self._copies.due(now))
-        for rank, seconds in self._answers.late(now) if self._peers.idle else ():
-            await self._carry_out(await self._gone(rank, f"it was silent for {seconds:g} s", now))
+        for rank, reason in self._answers.late(now) if self._peers.idle else ():
+            await self._carry_out(await self._gone(rank, reason, now))
         if self._clock.monotonic() >= self._pay.due:
             self._pay.pay(self._settlement, self._clock.monotonic())
 
@@ -154,7 +154,7 @@ class RunDriver:
             case WorkerSaid(rank, word):
                 return await self._word(rank, word, now)
             case OwnerSaid(rank, WorkerPaused()):
-                self._answers.paused(rank)
+                self._answers.paused(rank, now)
                 return self._copies.paused(rank, now)
             case OwnerSaid(rank, WorkerResumed()):
                 self._answers.resumed(rank, now)
@@ -195,7 +195,7 @@ class RunDriver:
             await self._journal.disk.finished()
         await self._keeper.drop(rank)
         self._started.pop(rank, None)
-        self._answers.answered(rank)
+        self._answers.gone(rank)
         limit = self._peers.dismiss(rank, reason)
         if runs := self._copies.runs_at(rank):
             self._ends.came_to_nothing(runs[0], reason)
@@ -228,19 +228,23 @@ class RunDriver:
             reason = self._ends.why_again(index)
             self._journal.tell(CopyRetried(index=index, attempt=attempt, peer=name, reason=reason))
         else:
-            slow = next((other for other, one in self._copies.running.items() if one == index and other != rank), None)
+            slow = next(
+                (other for other, one in self._copies.under_way.items() if one == index and other != rank), None
+            )
             slow_peer = "" if slow is None else self._peers.name(slow)
             self._journal.tell(SpeculativeCopy(index=index, attempt=attempt, peer=name, slow_peer=slow_peer))
 
     async def _fetch(self, result: KeepResult) -> None:
         if order := await self._keeper.fetch(result):
             self._tell(result.rank, order)
+            self._answers.asked_for_files(result.rank, self._clock.monotonic())
         else:
             await self._keep(result.rank)
 
     async def _keep(self, rank: int) -> None:
         if kept := await self._keeper.keep(rank, self._settlement):
-            self._answers.answered(rank)
+            for one in (rank, *await self._keeper.drop_others(kept.index)):
+                self._answers.answered(one)
             await self._counted(kept)
 
     async def _counted(self, result: OutputsKept | IndexFailed) -> None:

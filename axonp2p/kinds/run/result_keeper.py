@@ -133,6 +133,13 @@ class ResultKeeper:
         if arriving := self._arriving.pop(rank, None):
             await asyncio.to_thread(arriving.drop)
 
+    async def drop_others(self, index: int) -> list[int]:
+        """That index has its result: the members whose files of it were on their way too, and are forgotten."""
+        ranks = [rank for rank, result in self._kept.items() if result.index == index]
+        for rank in ranks:
+            await self.drop(rank)
+        return ranks
+
     async def drop_all(self) -> None:
         """Nothing more comes."""
         for rank in list(self._arriving):

@@ -145,7 +145,7 @@ class ResultAcceptance:
     def _keep(self, action: KeepResults, items: int, awaited: int) -> None:
         came = self._came
         assert came is not None
-        peer = came.lease.name
+        peer, key = came.lease.name, came.lease.row.peer
         results, values, work = [], [], list[WorkDone]()
         outvoted: dict[tuple[str, ...], list[tuple[str, int]]] = {}
         alone = 0
@@ -153,7 +153,7 @@ class ResultAcceptance:
             outcome = came.arrived.outcomes[place]
             verdict = action.verdicts.get(item)
             agreed = len(verdict.agreed) if verdict else 1
-            results.append(ItemResult(item, "error" if outcome.raised else "value", outcome.value, peer, agreed))
+            results.append(ItemResult(item, "error" if outcome.raised else "value", outcome.value, peer, agreed, key))
             values.append(came.arrived.values[place])
             if verdict is None:
                 alone += 1

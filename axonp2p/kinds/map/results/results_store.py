@@ -21,7 +21,8 @@ from axonp2p.kinds.map.reduce_tree import ReduceTree
 
 SCHEMA = """
 CREATE TABLE IF NOT EXISTS results (
-    item INTEGER PRIMARY KEY, outcome TEXT NOT NULL, value BLOB NOT NULL, peer TEXT NOT NULL, agreed INTEGER NOT NULL
+    item INTEGER PRIMARY KEY, outcome TEXT NOT NULL, value BLOB NOT NULL, peer TEXT NOT NULL, agreed INTEGER NOT NULL,
+    key TEXT NOT NULL DEFAULT ''
 ) STRICT;
 CREATE INDEX IF NOT EXISTS compared ON results (agreed) WHERE agreed > 1;
 CREATE TABLE IF NOT EXISTS opinions (
@@ -51,6 +52,8 @@ class ItemResult:
     peer: str
     agreed: int = 1
     """How many peers gave it; 0: it is nobody's, such as the error that nobody could tell."""
+    key: str = ""
+    """Of the peer; empty where only its name is known."""
 
 
 @dataclass(frozen=True)
@@ -100,7 +103,10 @@ class ResultsStore:
         """Make the tables; where the file is now that was there before, if it was damaged."""
         aside = None
         try:
-            self._database.connection().execute("SELECT count(*) FROM results").fetchone()
+            database = self._database.connection()
+            database.execute("SELECT count(*) FROM results").fetchone()
+            if not any(column[1] == "key" for column in database.execute("PRAGMA table_info(results)")):
+                database.execute("ALTER TABLE results ADD COLUMN key TEXT NOT NULL DEFAULT ''")
         except sqlite3.DatabaseError as error:
             if isinstance(error, sqlite3.OperationalError):
                 raise self._database.unusable(error) from error
@@ -119,7 +125,7 @@ class ResultsStore:
                 "INSERT OR IGNORE INTO opinions VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
                 [astuple(one) for one in opinions],
             )
-            database.executemany("INSERT OR IGNORE INTO results VALUES (?, ?, ?, ?, ?)", map(astuple, results))
+            database.executemany("INSERT OR IGNORE INTO results VALUES (?, ?, ?, ?, ?, ?)", map(astuple, results))
             database.executemany(
                 "DELETE FROM opinions WHERE item = ?", [(one.item,) for one in results if one.agreed != 1]
             )
@@ -206,10 +212,10 @@ class ResultsStore:
         with self._database.opened() as database, database:
             database.execute("INSERT OR IGNORE INTO outvoted VALUES (?)", (peer,))
             database.execute("DELETE FROM opinions WHERE peer = ?", (peer,))
-            alone = "FROM results WHERE peer = ? AND agreed = 1"
-            found = list(database.execute(f"SELECT item, outcome {alone} ORDER BY item", (name,)))
+            alone, those = "FROM results WHERE agreed = 1 AND (key = ? OR key = '' AND peer = ?)", (peer, name)
+            found = list(database.execute(f"SELECT item, outcome {alone} ORDER BY item", those))
             if again:
-                database.execute(f"DELETE {alone}", (name,))
+                database.execute(f"DELETE {alone}", those)
             return found
 
     def work(self) -> list[WorkDone]:

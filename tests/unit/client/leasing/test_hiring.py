@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -36,6 +36,7 @@ from tests.fakes import HERE, NOW, ManualClock, key_of, make_offer, make_row
 from tests.unit.client.conftest import Daemon, taken
 
 CLIENT, TRACKER = key_of("client"), key_of("tracker")
+NO_NAMES: Mapping[str, str] = {}
 
 
 class Table:
@@ -126,10 +127,11 @@ class Search:
         here: bytes = b"",
         trust: Path = Path(":memory:"),
         reserve_s: int = LONGEST_S,
+        names: Mapping[str, str] = NO_NAMES,
         **need: Any,
     ) -> None:
         self.seen: list[Event] = []
-        wish = PeerRequest("digits-1", Need(**need), wanted, at_least, max_rtt_s, reserve_s)
+        wish = PeerRequest("digits-1", Need(**need), wanted, at_least, max_rtt_s, reserve_s, names=names)
         shared: Any = table
         means = Means(CLIENT, shared, Position(random.Random(1), here), ManualClock(), TrustBook(trust))
         self.hiring = Hiring(means, wish, self.seen.append)
@@ -313,6 +315,20 @@ async def test_two_peers_of_one_name_can_be_told_apart(start_peer: Any) -> None:
     twin = make_row(second.key, name="otter", addresses=second.row().addresses, certificate=second.row().certificate)
     names = await Search(Table([first.row(), twin]), wanted=2).names()
     assert sorted(names) == ["otter", f"otter-{second.key.peer_id[:8]}"]
+
+
+async def test_a_name_that_a_peer_of_the_job_has_is_nobody_elses(start_peer: Any) -> None:
+    peer, key = await start_peer("otter", Daemon()), key_of("otter").peer_id
+    short, whole = f"otter-{key[:8]}", f"otter-{key}"
+    had = {key_of("first").peer_id: "Otter"}  # one file where a disk does not tell letters' cases apart
+    assert await Search(Table([peer.row()]), wanted=1, names=had).names() == [short]
+    had[key_of("second").peer_id] = short  # as its row may call itself
+    assert await Search(Table([peer.row()]), wanted=1, names=had).names() == [whole]
+
+
+async def test_a_peer_keeps_the_name_that_it_had_in_the_job(start_peer: Any) -> None:
+    peer = await start_peer("otter", Daemon())
+    assert await Search(Table([peer.row()]), wanted=1, names={peer.key.peer_id: "heron"}).names() == ["heron"]
 
 
 # --- when trackers do not help

@@ -10,12 +10,14 @@ from typing import Any
 import msgspec
 import pytest
 
+from axonp2p.client.leasing.hiring import PeerRequest
 from axonp2p.client.run import replacements
 from axonp2p.client.run.job_life import JobLife
 from axonp2p.client.run.replacements import Replacements
 from axonp2p.client.storage.job_journal import JobJournal
+from axonp2p.client.storage.job_record import PeerRecord
 from axonp2p.client.storage.kept_bundle import kept_bundle, spec_of
-from tests.fakes import AtOnce, ManualClock
+from tests.fakes import AtOnce, ManualClock, key_of
 from tests.unit.client.storage.test_damaged_folder import write_job
 
 
@@ -121,3 +123,26 @@ async def test_slots_behind_a_relay_that_died_are_given_back_before_anybody_is_h
     running.cancel()
     await asyncio.gather(running, return_exceptions=True)
     assert said == ["given back", "looked for others"]
+
+
+async def test_who_replaces_a_peer_has_none_of_the_names_that_the_job_knows(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    life, _ = life_of(tmp_path, rounds=1, wait=300)
+    key = key_of("heron").peer_id
+    life._journal.joined([PeerRecord(name="heron", peer=key, rank=0, reservation="r", rtt_s=0.0)], ["r"], "")
+    asked: list[PeerRequest] = []
+
+    class Hiring:
+        hired: Any = ()
+
+        def __init__(self, means: Any, request: PeerRequest, *_: Any) -> None:
+            asked.append(request)
+
+        async def hire(self) -> None:
+            """Nobody comes."""
+
+    monkeypatch.setattr(replacements, "Hiring", Hiring)
+    crew: Any = SimpleNamespace(leases={}, present={}, next_rank=1)
+    await Replacements(life._means, life._request(), crew, life._journal, deliver=None)._hire(1)  # type: ignore[arg-type]
+    assert asked[0].names == {key: "heron"}

@@ -147,6 +147,38 @@ async def test_who_was_cut_off_is_taken_again_with_its_rank(tmp_path: Path, star
     assert not before[stays].cut_off  # it was ended, not cut off
 
 
+async def test_a_name_is_one_peers_in_all_lives_of_a_job(tmp_path: Path, start_peer: Any) -> None:
+    peers = {name: await start_peer(name, Waiting()) for name in ("otter", "heron")}
+    row = {name: peer.row() for name, peer in peers.items()}
+    first = Life(tmp_path, Table(list(row.values())))
+    await first.staffing.fill(0)
+    first.journal.joined(first.staffing.records(first.names), [], "")
+    names = {lease.row.peer: lease.name for lease in first.staffing.leases.values()}
+    await first.end()
+
+    swapped = [msgspec.structs.replace(row["otter"], name="heron"), msgspec.structs.replace(row["heron"], name="otter")]
+    stranger = msgspec.structs.replace((await start_peer("lynx", Waiting())).row(), name="heron")
+    second = Life(tmp_path, Table([stranger, *swapped]))
+    await second.staffing.fill(0)
+    found = {lease.row.peer: lease.name for lease in second.staffing.leases.values()}
+    assert found == names | {stranger.peer: f"heron-{stranger.peer[:8]}"}
+    await second.end()
+
+
+async def test_a_peer_that_is_hired_while_others_wait_has_none_of_their_names(tmp_path: Path, start_peer: Any) -> None:
+    otter = (await start_peer("otter", Waiting())).row()
+    table = Table([otter])
+    life = Life(tmp_path, table)
+    with pytest.raises(NobodyFits):
+        await life.staffing.fill(0)
+    assert list(life.names.values()) == ["otter"]
+    twin = msgspec.structs.replace((await start_peer("heron", Waiting())).row(), name="otter")
+    table.rows.append(twin)
+    await life.staffing.fill(0)
+    assert list(life.names.values()) == ["otter", f"otter-{twin.peer[:8]}"]
+    await life.end()
+
+
 async def test_who_listens_elsewhere_now_is_found_in_the_table(tmp_path: Path, start_peer: Any) -> None:
     peers = [await start_peer(name, Daemon()) for name in ("otter", "heron")]
     first = Life(tmp_path, Table([peer.row() for peer in peers]))

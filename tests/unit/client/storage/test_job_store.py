@@ -12,7 +12,7 @@ import pytest
 
 from axonp2p.client.events.events import JobPaused, PeerLost, as_line, from_line
 from axonp2p.client.storage import job_store
-from axonp2p.client.storage.job_record import JobRecord
+from axonp2p.client.storage.job_record import JobRecord, PeerRecord
 from axonp2p.client.storage.job_store import JobStore
 from axonp2p.errors import AlreadyRunning, NotFound, SettingsError
 from axonp2p.files import put_in_place, replacing
@@ -36,6 +36,12 @@ def test_a_record_comes_back_as_it_was_written(tmp_path: Path) -> None:
     folder.write(record(state=JobState.FINDING))
     assert folder.read().state is JobState.FINDING
     assert sorted(path.name for path in folder.path.iterdir()) == ["job.json", "job.json.bak"]
+
+
+def test_names_in_a_hosts_record_that_are_no_file_names_are_given_to_nobody() -> None:
+    names = ["heron", "heron-6jfcin2p", "../heron", "/etc/heron", ".heron", "her on", "", "h" * 200]
+    peers = [PeerRecord(name=name, peer=str(n), rank=n, reservation="r", rtt_s=0.0) for n, name in enumerate(names)]
+    assert record(peers=peers).peer_names == {"0": "heron", "1": "heron-6jfcin2p"}
 
 
 def test_jobs_are_found_by_a_clear_beginning(tmp_path: Path) -> None:

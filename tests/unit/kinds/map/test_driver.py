@@ -29,6 +29,7 @@ from axonp2p.kinds.map.messages import (
     PrepareCalls,
     ResultPart,
 )
+from tests.fakes import key_of
 from tests.laboratory.virtual_loop import VirtualLoop
 from tests.unit.kinds.map.played_calls import (
     CALL_FLOPS,
@@ -64,6 +65,7 @@ def test_each_item_has_its_result_and_its_pay(loop: VirtualLoop, tmp_path: Path)
     assert [event.done for event in life.events(ChunkDone)][-1] == 12
     (table,) = life.events(CallsDone)
     assert (table.items, table.done, table.failed, table.copied) == (12, 12, 0, 0)
+    assert all(one.key == key_of(one.peer).peer_id for one in world.results().values())
 
 
 def test_results_are_on_the_disk_before_they_are_told_and_paid(

@@ -65,7 +65,7 @@ def second(rank: int, index: int, attempt: int) -> StartCopy:
 def test_each_peer_has_one_copy_and_the_next_one_begins_when_one_ends() -> None:
     job = Conversation(copies=3, peers=2)
     assert job.begin() == [first(0, 0), first(1, 1)]
-    assert job.copies.running == {0: 0, 1: 1}
+    assert job.copies.under_way == {0: 0, 1: 1}
     assert job.done(1, 1) == [first(1, 2)]
     assert job.done(1, 2) == []
     assert not job.copies.over
@@ -291,6 +291,65 @@ def test_holding_begins_nothing_more() -> None:
     assert not job.copies.over
 
 
+def test_files_that_stand_still_cost_a_second_copy_whose_files_come_beside_them() -> None:
+    job = Conversation(copies=1, peers=3)
+    job.begin()
+    assert job.good(0, 0) == [KeepResult(0, 0, 0, good=True)]
+    assert job.copies.paused(0, job.now) == []
+    assert job.copies.next_deadline() == 105.0
+    assert job.after(5.0).copies.due(job.now) == [second(1, 0, 1)]
+    assert job.copies.under_way == {0: 0, 1: 0}
+    assert job.copies.due(job.now) == [], "no third one"
+    assert job.good(1, 0, 1) == [KeepResult(1, 0, 1, good=True)]
+    # Whichever is here first counts, and both peers are free.
+    job.copies.resumed(0, job.now)
+    assert job.kept(0) == []
+    assert job.copies.over
+    assert job.copies.resting
+
+
+def test_files_stand_still_that_take_far_longer_than_those_of_the_others_and_a_minute() -> None:
+    job = Conversation(copies=3, peers=4)
+    job.begin()
+    assert job.good(0, 0) == [KeepResult(0, 0, 0, good=True)]
+    assert job.good(1, 1) == [KeepResult(1, 1, 0, good=True)]
+    assert job.good(2, 2) == [KeepResult(2, 2, 0, good=True)]
+    assert job.copies.next_deadline() is None
+    job.after(4.0).kept(0)
+    assert job.copies.next_deadline() == 160.0
+    job.after(76.0).kept(1)
+    assert job.copies.next_deadline() == 100.0 + 1.5 * 80.0
+    assert job.after(39.9).copies.due(job.now) == []
+    assert job.after(0.1).copies.due(job.now) == [second(0, 2, 1)]
+
+
+def test_files_of_the_second_one_come_once_those_of_the_first_stand_still() -> None:
+    job = Conversation(copies=1, peers=2)
+    job.begin()
+    job.copies.paused(0, job.now)
+    assert job.after(5.0).copies.due(job.now) == [second(1, 0, 1)]
+    job.copies.resumed(0, job.now)
+    assert job.good(0, 0) == [KeepResult(0, 0, 0, good=True)]
+    assert job.good(1, 0, 1) == []
+    job.copies.paused(0, job.now)
+    job.copies.hold()  # it is not begun anew, but what has ended comes home
+    assert job.copies.next_deadline() == 110.0
+    assert job.after(5.0).copies.due(job.now) == [KeepResult(1, 0, 1, good=True)]
+
+
+def test_a_job_that_pauses_does_not_wait_for_files_that_stand_still() -> None:
+    job = Conversation(copies=2, peers=1)
+    job.begin()
+    job.good(0, 0)
+    job.copies.hold()
+    assert not job.copies.resting
+    job.copies.paused(0, job.now)
+    assert not job.copies.resting
+    assert job.copies.next_deadline() == 105.0
+    assert job.after(5.0).copies.due(job.now) == []
+    assert job.copies.resting
+
+
 # --- together ---
 
 
@@ -377,4 +436,4 @@ def test_what_is_said_of_a_copy_that_is_not_there_changes_nothing() -> None:
     assert job.copies.paused(9, job.now) == []
     assert job.copies.leaves(9, job.now) == []
     assert job.lost(9) == []
-    assert job.copies.running == {0: 0}
+    assert job.copies.under_way == {0: 0}

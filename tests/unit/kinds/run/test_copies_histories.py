@@ -23,13 +23,15 @@ class World:
         self.present: set[int] = set()
         self.leaving: set[int] = set()
         self.paused: set[int] = set()
+        self.was_paused: set[int] = set()
+        """All that ever stood still."""
         self.running: dict[int, tuple[int, int]] = {}
         """By rank, with those that were told to end."""
         self.told: set[int] = set()
         self.holding: dict[int, int] = {}
         """The index whose files lie at the peer, by rank."""
-        self.fetching: dict[int, KeepResult] = {}
-        """By index: results on their way to the disk."""
+        self.fetching: dict[tuple[int, int], KeepResult] = {}
+        """By index and rank: results on their way to the disk."""
         self.results = Counter(plan.finished)
         self.begun: set[tuple[int, int]] = set()
         self.own_ends: Counter[int] = Counter()
@@ -52,9 +54,10 @@ class World:
                         self.told.add(rank)
                 case KeepResult():
                     assert not self.results[action.index]
-                    before = self.fetching.get(action.index)
-                    assert before is None or before.rank not in self.present, "two results of one index"
-                    self.fetching[action.index] = action
+                    before = [rank for index, rank in self.fetching if index == action.index and rank in self.present]
+                    assert not (self.plan.together and before), "two results of one index"
+                    assert self.was_paused.issuperset(before), "two results of one index, and none stood still"
+                    self.fetching[action.index, action.rank] = action
         self.check_second_tries(actions)
         at_once = Counter(index for rank, (index, _) in self.running.items() if rank not in self.told)
         assert all(count <= 2 for count in at_once.values())
@@ -80,9 +83,9 @@ class World:
             self.own_ends[copy[0]] += 1
             self.failed_at.add((copy[0], rank))
         self.told.discard(rank)
-        for index, result in list(self.fetching.items()):
+        for name, result in list(self.fetching.items()):
             if result.rank == rank and result.good:
-                del self.fetching[index]
+                del self.fetching[name]
         self.obey(self.copies.lost(rank, self.now, own_fault=own_fault and copy is not None))
 
     def end(self, rank: int, *, good: bool) -> None:
@@ -98,8 +101,9 @@ class World:
             self.failed_at.add((index, rank))
         self.obey(self.copies.exited(rank, index, attempt, self.now, good=good, told=told))
 
-    def keep(self, index: int) -> None:
-        result = self.fetching.pop(index)
+    def keep(self, name: tuple[int, int]) -> None:
+        result, index = self.fetching[name], name[0]
+        self.fetching = {one: other for one, other in self.fetching.items() if one[0] != index}
         self.results[index] += 1
         assert self.results[index] == 1
         if not result.good and not self.plan.together and self.plan.restart != "always":
@@ -125,8 +129,9 @@ def settle(world: World) -> None:
         world.obey(world.copies.due(world.now))
         for rank in list(world.running):
             world.end(rank, good=True)
-        for index in list(world.fetching):
-            world.keep(index)
+        for name in list(world.fetching):
+            if name in world.fetching:
+                world.keep(name)
     raise AssertionError("the job does not end")
 
 
@@ -164,6 +169,7 @@ def test_each_index_has_one_result_whatever_happens(plan: CopiesPlan, steps: lis
                 world.keep(fetching[which % len(fetching)])
             case "p" if one is not None:
                 world.paused.add(one)
+                world.was_paused.add(one)
                 world.obey(world.copies.paused(one, world.now))
             case "r" if one is not None:
                 world.paused.discard(one)

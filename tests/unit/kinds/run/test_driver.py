@@ -5,7 +5,9 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import errno
+import hashlib
 import random
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -424,6 +426,126 @@ def test_a_paused_peer_is_silent_with_good_reason(loop: VirtualLoop, tmp_path: P
     loop.run(life.live())
     all_done(world, life)
     assert not life.crew.dismissed
+
+
+def trickle(peer: PlayedPeer, order: SendOutputs, size: int, every: float, parts: int) -> None:
+    """The one file comes in parts of that size, at that pace, and never to its end if there are no more `parts`."""
+
+    def go_on(number: int) -> None:
+        if order is not peer.asked_for()[-1]:
+            return
+        if number == parts:
+            sha256 = hashlib.sha256(bytes(size) * parts).digest()
+            named = OutputFile(request=order.request, number=0, path="a.json", size=size * parts, sha256=sha256)
+            peer.say(named)
+            peer.say(OutputsSent(request=order.request, files=1))
+            return
+        peer.say(OutputPart(request=order.request, number=0, offset=number * size), bytes(size))
+        asyncio.get_running_loop().call_later(every, go_on, number + 1)
+
+    go_on(0)
+
+
+def test_a_peer_whose_files_drip_is_out_and_its_copy_is_done_elsewhere(loop: VirtualLoop, tmp_path: Path) -> None:
+    world = World(loop, tmp_path, *PEERS[:2], copies=2)
+    drips = world.peers[0]
+    drips.instead[SendOutputs] = lambda order: trickle(drips, order, size=1, every=59.0, parts=10**6)
+    life = world.life()
+    loop.run(life.live(), seconds=300)
+    all_done(world, life)
+    assert life.crew.dismissed == {0: "its files came too slowly"}
+    assert {line.peer for line in world.lines().values()} == {"otter"}
+
+
+def test_words_beside_its_files_and_pauses_buy_a_peer_no_time(loop: VirtualLoop, tmp_path: Path) -> None:
+    world = World(loop, tmp_path, "heron", "otter", copies=1, timeout=1000)
+    drips = world.peers[0]
+
+    def act(order: SendOutputs) -> None:
+        trickle(drips, order, size=1, every=20.0, parts=10**6)
+        for number in range(1, 100):
+            said = CopyStarted(index=order.index, attempt=order.attempt + number)
+            loop.call_later(20.0 * number, drips.say, said)
+            loop.call_later(20.0 * number + 1, life.crew.listener.owner_says, 0, WorkerPaused(reason="again"))
+            loop.call_later(20.0 * number + 2, life.crew.listener.owner_says, 0, WorkerResumed())
+
+    drips.instead[SendOutputs] = act
+    life = world.life()
+    loop.run(life.live(), seconds=300)
+    all_done(world, life)
+    assert life.crew.dismissed == {0: "its files came too slowly"}
+
+
+@pytest.mark.parametrize("peers", [1, 4])
+def test_files_may_come_slowly_for_long_and_slower_when_many_send_some(
+    loop: VirtualLoop, tmp_path: Path, peers: int
+) -> None:
+    world = World(loop, tmp_path, *PEERS[:peers], copies=peers)
+    for peer in world.peers.values():
+        peer.instead[SendOutputs] = partial(trickle, peer, size=16 * 1024 // peers, every=1.9, parts=500)
+    life = world.life()
+    loop.run(life.live())
+    all_done(world, life)
+    assert not life.crew.dismissed
+
+
+def test_a_peer_that_is_paused_while_its_files_come_costs_a_second_copy_and_one_result_counts(
+    loop: VirtualLoop, tmp_path: Path
+) -> None:
+    world = World(loop, tmp_path, *PEERS[:2], copies=2)
+    peer = world.peers[0]
+    first: list[SendOutputs] = []
+
+    def pause(order: SendOutputs) -> None:
+        first.append(order)
+        life.crew.listener.owner_says(0, WorkerPaused(reason="its owner is back"))
+        loop.call_later(500, peer.send, order)
+
+    peer.instead[SendOutputs] = pause
+    life = world.life()
+    loop.run(life.live(), seconds=60)
+    all_done(world, life)
+    assert [(one.peer, one.slow_peer) for one in life.events(SpeculativeCopy)] == [("otter", "heron")]
+    assert {line.peer for line in world.lines().values()} == {"otter"}
+    assert not life.crew.dismissed
+    assert {path.name for path in (world.folder.path / "out").iterdir()} == {"0", "1"}
+
+
+def test_files_of_a_second_copy_and_late_ones_of_the_first_make_one_result(loop: VirtualLoop, tmp_path: Path) -> None:
+    world = World(loop, tmp_path, *PEERS[:2], copies=2)
+    peer, other = world.peers[0], world.peers[1]
+
+    def pause(order: SendOutputs) -> None:
+        life.crew.listener.owner_says(0, WorkerPaused(reason="its owner is back"))
+        # After the second copy has ended, and before all of its files are here.
+        loop.call_later(8, life.crew.listener.owner_says, 0, WorkerResumed())
+        loop.call_later(8, peer.send, order)
+
+    peer.instead[SendOutputs] = pause
+    other.instead[SendOutputs] = lambda order: (
+        other.send(order) if order.attempt == 0 else trickle(other, order, size=1, every=1.0, parts=20)
+    )
+    life = world.life()
+    loop.run(life.live(), seconds=60)
+    all_done(world, life)
+    assert len(other.asked_for()) == 2
+    assert sorted(line.peer for line in world.lines().values()) == ["heron", "otter"]
+    assert {path.name for path in (world.folder.path / "out").iterdir()} == {"0", "1"}
+
+
+def test_a_job_that_pauses_does_not_wait_for_files_of_a_peer_that_stands_still(
+    loop: VirtualLoop, tmp_path: Path
+) -> None:
+    world = World(loop, tmp_path, *PEERS[:2], copies=2)
+    world.peers[0].instead[SendOutputs] = lambda order: life.crew.listener.owner_says(0, WorkerPaused(reason="busy"))
+    life = world.life()
+    loop.call_later(0.5, life.driver.pause)
+    assert isinstance(loop.run(life.live(), seconds=30), JobPaused)
+    assert len(world.lines()) == 1
+    world.peers[0].instead.clear()
+    again = world.life()
+    loop.run(again.live())
+    all_done(world, again)
 
 
 # --- disks, limits, peers ---
