@@ -46,6 +46,8 @@ from peer_daemon.links.in_turn import InTurn
 LOOK_EVERY_S = 0.25
 ROSTERS_A_SECOND, ROSTERS_AT_ONCE = 1.0, 4.0 * MOST_MEMBERS
 """Rosters that are taken: while a job begins there are up to two for each member. Each may begin all links anew."""
+LOGS_A_SECOND, LOGS_AT_ONCE = 1.0, 8.0
+"""Words for the log to be sent or followed: a client has one of each, and each reads as much as is kept."""
 _MOST_READ = MOST_LOG_NEWS // 3
 """A byte that is replaced becomes three."""
 
@@ -112,6 +114,7 @@ class ClientSide:
         self._context = context
         self._epoch = -1
         self._rosters = RateLimit(ROSTERS_A_SECOND, ROSTERS_AT_ONCE)
+        self._logs = RateLimit(LOGS_A_SECOND, LOGS_AT_ONCE)
         self._newest_receipt = 0
         self.receipts = 0
         """Different ones, signed under this lease."""
@@ -149,9 +152,11 @@ class ClientSide:
                 case SignReceipt():
                     await self._sign_receipt(message)
                 case FetchLog(start=start):
+                    await in_time(self._logs)
                     follower.stop()  # the client would hear the same twice
                     await self._send_log(worker.log(start))
                 case FollowLog(start=start):
+                    await in_time(self._logs)
                     follower.follow(start)
                 case EndLease(reason=reason):
                     if reason:

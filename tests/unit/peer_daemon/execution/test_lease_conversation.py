@@ -540,6 +540,26 @@ async def test_rosters_without_end_are_taken_at_a_pace(make_peer, monkeypatch):
     await session.close()
 
 
+@pytest.mark.parametrize("asks", [FetchLog(), FollowLog(start=0)])
+async def test_a_log_that_is_asked_for_without_end_is_read_at_a_pace(make_peer, monkeypatch, asks):
+    monkeypatch.setattr(client_side, "LOGS_AT_ONCE", 3.0)
+    monkeypatch.setattr(client_side, "LOGS_A_SECOND", 0.001)
+    peer = await make_peer()
+    session, worker = await begin(peer, make_peer.take_lease(peer))
+    taken = asyncio.Queue()
+    worker.log = lambda start=0: taken.put_nowait(start) or b"text"
+    monkeypatch.setattr(client_side.LogFollower, "follow", lambda follower, start: taken.put_nowait(start))
+    for _ in range(20):
+        await session.send(asks)
+    for _ in range(3):
+        await taken.get()
+    worker.inside.send(Control(), b"a word")
+    while not isinstance((await session.receive(PeerMessage))[0], FromWorker):
+        pass
+    assert taken.empty()
+    await session.close()
+
+
 async def test_one_receipt_again_and_again_pays_once(make_peer):
     peer = await make_peer()
     session, _ = await begin(peer, make_peer.take_lease(peer))
