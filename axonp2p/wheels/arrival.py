@@ -1,4 +1,4 @@
-"""The files that a wheel unpacks to, checked as it comes out of the sandbox: names, numbers, bytes. Pure."""
+"""The files that a wheel unpacks to, checked as it comes out of the sandbox: names, number, bytes. Pure."""
 
 from __future__ import annotations
 
