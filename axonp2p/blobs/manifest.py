@@ -103,19 +103,25 @@ def read_manifest(payload: bytes | memoryview, name: bytes) -> Blob:
     return blob
 
 
+_ONE = ord("1")
+_SET_BITS = [tuple(bit for bit in range(8) if byte & 0x80 >> bit) for byte in range(256)]
+"""By byte: which of its bits are set, the highest is 0."""
+
+
 def as_bits(numbers: Iterable[int], count: int) -> bytes:
     """A bit for each of `count` pieces."""
-    bits = bytearray(-(-count // 8))
+    size = -(-count // 8)
+    digits = bytearray(b"0") * (8 * size)
     for number in numbers:
-        bits[number // 8] |= 0x80 >> number % 8
-    return bytes(bits)
+        digits[number] = _ONE
+    return int(digits or b"0", 2).to_bytes(size, "big")
 
 
 def from_bits(bits: bytes, count: int) -> set[int]:
     """The numbers whose bits are set. Raises `MalformedMessage` when there are not as many bits as pieces."""
     if len(bits) != -(-count // 8):
         raise MalformedMessage(f"{len(bits)} bytes of bits for {count} pieces")
-    found = {number for number in range(len(bits) * 8) if bits[number // 8] & 0x80 >> number % 8}
+    found = {8 * at + bit for at, byte in enumerate(bits) for bit in _SET_BITS[byte]}
     if found and max(found) >= count:
         raise MalformedMessage("a piece that there is none of")
     return found

@@ -36,6 +36,12 @@ def why_bad_name(path: str) -> str:
     return ""
 
 
+def folders_above(path: str) -> list[str]:
+    """The folders in which that file lies, the outermost first."""
+    parts = path.split("/")
+    return ["/".join(parts[:depth]) for depth in range(1, len(parts))]
+
+
 def why_bad_together(paths: Iterable[str]) -> str:
     """Why these files cannot lie in one folder, or an empty text when they can: bad names, twins, a file as folder."""
     seen: set[str] = set()
@@ -46,8 +52,7 @@ def why_bad_together(paths: Iterable[str]) -> str:
         if path in seen:
             return f"{path!r} is there twice"
         seen.add(path)
-        parts = path.split("/")
-        folders.update("/".join(parts[:depth]) for depth in range(1, len(parts)))
+        folders.update(folders_above(path))
     if clash := sorted(seen & folders):
         return f"{clash[0]!r} is a file and a folder"
     return ""

@@ -179,7 +179,7 @@ class SandboxedWorker:
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(_LOG_END_S):
                 await reading
-        tail = self._log.text()[-LOG_TAIL:]
+        tail = self._log.end(LOG_TAIL)
         out_of_memory = self._group is not None and self._group.ran_out_of_memory()
         found = Circumstances(code, self._killed, verdict, out_of_memory, self._watch.last, tail)
         if self._group is not None:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import re
 import unicodedata
 from collections import deque
+from functools import cache
+from itertools import groupby
 
 READ_AT_ONCE = 64 * 1024
 """As much as a pipe holds."""
@@ -76,6 +79,13 @@ class BoundedLog:
             return harmless(head + tail)
         return harmless(head) + f"\n[... {left_out} bytes left out ...]\n" + harmless(tail)
 
+    def end(self, most: int) -> str:
+        """The last `most` characters of `text`; no more than those is cleaned, as a rule."""
+        start = max(0, self.total - 4 * (most + 1))  # a character has four bytes at most; the first may be broken
+        begins = self.total - min(self._tail_bytes, self._tail_limit)
+        in_one_piece = start >= begins or begins <= len(self._head)
+        return self.text(start if in_one_piece else 0)[-most:]
+
 
 def without_a_broken_end(data: bytes) -> bytes:
     """Without the bytes at its end that may be the first of a character, or of a line's end, still to come."""
@@ -91,9 +101,18 @@ def without_a_broken_end(data: bytes) -> bytes:
 def harmless(data: bytes) -> str:
     """Text without control characters, but for newlines and tabs, and without marks that reorder or hide text."""
     text = data.decode(errors="replace").replace("\r\n", "\n")
-    return "".join(character if _is_harmless(character) else "\N{REPLACEMENT CHARACTER}" for character in text)
+    return _harmful().sub("\N{REPLACEMENT CHARACTER}", text)
 
 
-def _is_harmless(character: str) -> bool:
+@cache
+def _harmful() -> re.Pattern[str]:
     # Cc: escapes and carriage returns; Cf: bidi and zero-width marks; Zl, Zp: line breaks that are none to grep.
-    return character in "\n\t" or unicodedata.category(character) not in ("Cc", "Cf", "Cs", "Co", "Zl", "Zp")
+    # Unicode has none of them elsewhere. The ranges behind: surrogates and all areas for private use (Cs and Co).
+    planes = (*range(0x20000), *range(0xE0000, 0xE1000))
+    found = [n for n in planes if unicodedata.category(chr(n)) in ("Cc", "Cf", "Zl", "Zp") and chr(n) not in "\n\t"]
+    ranges = ""
+    # As ranges: each character that stands alone in a class costs every character that is compared with it.
+    for _, run in groupby(enumerate(found), lambda pair: pair[1] - pair[0]):
+        numbers = [number for _, number in run]
+        ranges += f"{chr(numbers[0])}-{chr(numbers[-1])}"
+    return re.compile(f"[{ranges}\ud800-\uf8ff\U000f0000-\U000ffffd\U00100000-\U0010fffd]")

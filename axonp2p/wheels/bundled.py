@@ -18,9 +18,14 @@ MOST_WHEELS = 64
 MOST_PACKED_BYTES = 512 * 2**20
 """Of all wheels of a job, as they travel."""
 MOST_UNPACKED_BYTES = 2 * 2**30
-"""Of all wheels of a job, unpacked."""
+"""Of all wheels of a job, unpacked, with `ENTRY_BYTES`."""
 MOST_UNPACKED_FILES = 40_000
-"""Of one wheel."""
+"""Of one wheel, as the next two."""
+MOST_UNPACKED_FOLDERS = 10_000
+MOST_FOLDERS_DEEP = 16
+"""Above a file."""
+ENTRY_BYTES = 4096
+"""What each file and each folder counts beside its bytes: about what it takes of a disk."""
 LONGEST_FILE_NAME = 120
 
 UNPACKED = "site"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+from itertools import takewhile
 from pathlib import Path
 
 from axonp2p.errors import LimitReached, PeerMisbehaved
@@ -29,7 +30,7 @@ class WheelWriter:
 
     @property
     def size(self) -> int:
-        """Bytes of all files."""
+        """Bytes, as `Arrival` counts them."""
         return self._arrival.bytes
 
     def hear(self, message: FromUnpacker, payload: bytes | memoryview) -> bool:
@@ -62,11 +63,10 @@ class WheelWriter:
         self.close()
         path = self._into / file.path
         try:
-            for folder in reversed([above for above in path.parents if self._into in above.parents]):
-                if folder not in self._made:
-                    folder.mkdir()
-                    folder.chmod(_FOLDER)
-                    self._made.add(folder)
+            for folder in reversed(list(takewhile(lambda above: above not in self._made, path.parents))):
+                folder.mkdir()
+                folder.chmod(_FOLDER)
+                self._made.add(folder)
             self._file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW)
             os.fchmod(self._file, _PROGRAM if file.executable else _FILE)
         except OSError as error:

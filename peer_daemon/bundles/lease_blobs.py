@@ -15,8 +15,10 @@ from functools import partial
 from axonp2p.blobs.manifest import Blob, read_manifest
 from axonp2p.blobs.messages import (
     MOST_BLOBS,
+    MOST_PIECES,
     BetweenHolders,
     BlobDropped,
+    BlobHave,
     BlobManifest,
     BlobPiece,
     BlobRefused,
@@ -26,6 +28,8 @@ from axonp2p.errors import LimitReached, MalformedMessage
 from axonp2p.identity.peer_id import PeerId
 from axonp2p.logs import get_logger
 from axonp2p.supervision import in_background
+from axonp2p.transport.flow.in_time import in_time
+from axonp2p.transport.flow.rate_limit import RateLimit
 from axonp2p.transport.mesh.mesh import Mesh
 from axonp2p.transport.messages import LONGEST_TEXT
 from axonp2p.wire.codec import Message
@@ -36,6 +40,9 @@ from peer_daemon.bundles.kept_bundles import KeptBundles
 from peer_daemon.links.client_sender import ClientLine
 
 log = get_logger(__name__)
+
+HAVE_BYTES_A_SECOND, HAVE_BYTES_AT_ONCE = 4096.0, 64.0 * MOST_PIECES / 8
+"""Bits of what one member has that are read: those of 32,768 pieces a second. Each costs a search for what to ask."""
 
 
 @dataclass(frozen=True)
@@ -77,6 +84,7 @@ class LeaseBlobs:
         self._unclaimed: list[bytes] = []
         """Blobs that the client brought before it was away, and has not named since: they give way to others."""
         self._up: set[int] = set()
+        self._haves = RateLimit(HAVE_BYTES_A_SECOND, HAVE_BYTES_AT_ONCE)
         self._gone_bytes = 0
         self._begun: asyncio.Queue[BlobSide] = asyncio.Queue(MOST_BLOBS)
         self._serving: dict[bytes, asyncio.Task[None]] = {}
@@ -191,8 +199,11 @@ class LeaseBlobs:
     async def heard(self, rank: int, message: Message, payload: memoryview) -> None:
         """`LinkCompanion`."""
         side = self._side(getattr(message, "blob", b""))
-        if side is not None:
-            await side.heard(rank, message, payload)
+        if side is None:
+            return
+        if isinstance(message, BlobHave):
+            await in_time(self._haves, f"{rank}", len(message.pieces))
+        await side.heard(rank, message, payload)
 
     # --- what follows ---
 

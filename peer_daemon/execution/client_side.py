@@ -30,10 +30,12 @@ from axonp2p.sandbox.child import SandboxedWorker
 from axonp2p.sandbox.log import harmless, without_a_broken_end
 from axonp2p.sandbox.messages import Control, ToWorkerMessage
 from axonp2p.transport.flow.in_time import in_time
+from axonp2p.transport.flow.rate_limit import RateLimit
 from axonp2p.transport.mesh.mesh import Mesh
 from axonp2p.transport.messages import LONGEST_TEXT
 from axonp2p.transport.sessions.session import Session
 from axonp2p.wire.codec import decode_as
+from axonp2p.wire.ranks import MOST_MEMBERS
 from peer_daemon.bundles.lease_blobs import LeaseBlobs
 from peer_daemon.execution.lease_context import HOUSEHOLDS, LeaseContext
 from peer_daemon.execution.roster import read_roster
@@ -42,6 +44,10 @@ from peer_daemon.lending.leases import LentSlot
 from peer_daemon.links.in_turn import InTurn
 
 LOOK_EVERY_S = 0.25
+ROSTERS_A_SECOND, ROSTERS_AT_ONCE = 1.0, 4.0 * MOST_MEMBERS
+"""Rosters that are taken: while a job begins there are up to two for each member. Each may begin all links anew."""
+LOGS_A_SECOND, LOGS_AT_ONCE = 1.0, 8.0
+"""Words for the log to be sent or followed: a client has one of each, and each reads as much as is kept."""
 _MOST_READ = MOST_LOG_NEWS // 3
 """A byte that is replaced becomes three."""
 
@@ -107,6 +113,8 @@ class ClientSide:
         self._book = context.book
         self._context = context
         self._epoch = -1
+        self._rosters = RateLimit(ROSTERS_A_SECOND, ROSTERS_AT_ONCE)
+        self._logs = RateLimit(LOGS_A_SECOND, LOGS_AT_ONCE)
         self._newest_receipt = 0
         self.receipts = 0
         """Different ones, signed under this lease."""
@@ -144,9 +152,11 @@ class ClientSide:
                 case SignReceipt():
                     await self._sign_receipt(message)
                 case FetchLog(start=start):
+                    await in_time(self._logs)
                     follower.stop()  # the client would hear the same twice
                     await self._send_log(worker.log(start))
                 case FollowLog(start=start):
+                    await in_time(self._logs)
                     follower.follow(start)
                 case EndLease(reason=reason):
                     if reason:
@@ -154,6 +164,7 @@ class ClientSide:
                     return
 
     async def _set_roster(self, roster: SetRoster, tell_worker: TellWorker) -> None:
+        await in_time(self._rosters)
         members = read_roster(
             roster,
             peer=self._lease.peer,

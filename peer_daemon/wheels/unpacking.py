@@ -50,7 +50,7 @@ class UnpackingFor:
 
 
 async def unpack_wheel(folder: Path, title: str, into: Path, most_bytes: int, lease: UnpackingFor) -> int:
-    """Unpack the one wheel in `folder` into the empty folder `into`; how many bytes its files have.
+    """Unpack the one wheel in `folder` into the empty folder `into`; what it counts (`WheelWriter.size`).
 
     Raises `PeerMisbehaved` for a wheel that is none, `LimitReached` for one that is too large, `SandboxMissing`.
     """

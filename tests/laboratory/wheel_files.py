@@ -79,6 +79,11 @@ def hostile_wheels() -> dict[str, tuple[Callable[[Path], Path], str]]:
             lambda at: _with_names_of(at, 10**6),
             r"names its files in 62\.0 MB; a wheel may in 16\.8 MB",
         ),
+        "too many folders": (
+            lambda at: write_wheel(at, {f"{number:03}/{'a/' * 15}a": b"1" for number in range(640)}),
+            r"has more than 10000 folders",
+        ),
+        "folders in folders without end": (lambda at: write_wheel(at, {"a/" * 99 + "a": b"1"}), r"16 folders deep"),
         "no zip": (lambda at: _written(at, b"MZ" + bytes(1000)), r"is no zip file"),
         "half of it": (lambda at: _written(at, _good(at).read_bytes()[:300]), r"is no zip file"),
         "a damaged one": (_damaged, r"is no zip file|didn't match RECORD|is no wheel"),

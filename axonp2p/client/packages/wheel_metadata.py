@@ -6,6 +6,7 @@ These are wheels of the index that this computer's owner uses, as pip brought th
 from __future__ import annotations
 
 import zipfile
+from collections.abc import Sequence
 from dataclasses import dataclass
 from email.parser import HeaderParser
 from pathlib import Path
@@ -13,7 +14,10 @@ from pathlib import Path
 from packaging.requirements import InvalidRequirement, Requirement
 from packaging.version import Version
 
-from axonp2p.errors import PackagesWrong
+from axonp2p.errors import AxonError, PackagesWrong
+from axonp2p.wheels.arrival import Arrival
+from axonp2p.wheels.bundled import MOST_UNPACKED_BYTES
+from axonp2p.wheels.messages import UnpackedFile
 
 _LARGEST_METADATA = 4 * 2**20
 
@@ -25,6 +29,7 @@ class WheelMetadata:
     requires: tuple[str, ...]
     """Requirements with their markers."""
     unpacked_bytes: int
+    """As a peer counts them that unpacks it."""
 
     def needs(self, markers: dict[str, str]) -> list[Requirement]:
         """The packages that it needs on a platform with these markers, whatever extras are chosen."""
@@ -51,10 +56,22 @@ def read_metadata(wheel: Path) -> WheelMetadata:
     except (OSError, ValueError, zipfile.BadZipFile) as error:
         raise PackagesWrong(f"{wheel.name} is no wheel: {error}", fix="pip cache purge, then submit again") from error
     requires = HeaderParser().parsestr(text).get_all("Requires-Dist") or []
-    return WheelMetadata(tuple(str(one) for one in requires), sum(one.file_size for one in entries))
+    return WheelMetadata(tuple(str(one) for one in requires), _unpacked_bytes(wheel, entries))
 
 
 _WHEEL = "Wheel-Version: 1.0\nGenerator: axon\nRoot-Is-Purelib: true\nTag: py3-none-any\n"
+
+
+def _unpacked_bytes(wheel: Path, entries: Sequence[zipfile.ZipInfo]) -> int:
+    """Raises `PackagesWrong` for files that no peer would write."""
+    arrival = Arrival(wheel.name, MOST_UNPACKED_BYTES)
+    try:
+        for entry in entries:
+            if not entry.is_dir():
+                arrival.begin(UnpackedFile(path=entry.filename, executable=False))
+    except AxonError as error:
+        raise PackagesWrong(error.message, fix="bring another version of it") from error
+    return arrival.bytes + sum(entry.file_size for entry in entries)
 
 
 def _is_metadata(name: str) -> bool:

@@ -6,7 +6,8 @@ none. After a cut the lower rank dials once more, and what was under way is sent
 through a relay the lower rank looks for a direct way now and then, and moves the link there without losing a message.
 
 A roster is a stranger's word: members are dialled where `DialPolicy` allows it, few at a time, after pauses that
-grow, and after a while only when there is something to carry. Its author hears "not reached", and no more.
+grow, and after a while only when there is something to carry. Another roster begins those pauses anew, so all dials
+of a mesh together have a pace as well. Its author hears "not reached", and no more.
 
     lower rank                        higher rank
       | JoinMesh(reservation) ---------> |  its daemon asks `is_member`, then calls `adopt`
@@ -28,6 +29,8 @@ from axonp2p.identity.peer_id import PeerId
 from axonp2p.logs import get_logger
 from axonp2p.supervision import in_background, one_look
 from axonp2p.transport.dial_policy import DialPolicy
+from axonp2p.transport.flow.in_time import in_time
+from axonp2p.transport.flow.rate_limit import RateLimit
 from axonp2p.transport.lanes.opening import BulkLanes
 from axonp2p.transport.mesh.link import Link, LinkCompanion, LinkShaper, MeshMember
 from axonp2p.transport.messages import JoinMesh, LinkReply, MeshJoined, Refusal, error_of
@@ -36,6 +39,7 @@ from axonp2p.transport.sessions.session import Session
 from axonp2p.transport.ways import Way, direct_again_in, direct_ways, ways_to
 from axonp2p.wire.codec import Message
 from axonp2p.wire.frame import PAYLOAD_LIMIT
+from axonp2p.wire.ranks import MOST_MEMBERS
 
 log = get_logger(__name__)
 
@@ -59,6 +63,9 @@ class MeshPatience:
     unasked: float = 300.0
     """How long a member is dialled to which there is nothing to carry; after that, only when there is."""
     dials_at_once: int = 8
+    dials_together: float = 4 * MOST_MEMBERS
+    dials_a_second: float = 4.0
+    """So many dials may follow each other, and so fast more of them may, however often rosters begin links anew."""
     direct_again: Callable[[int], float] = direct_again_in
     """After a link through a relay was opened, or a direct way was looked for so many times in vain."""
 
@@ -111,6 +118,7 @@ class Mesh:
         self._policy = policy
         self._lanes = lanes
         self._dialling = asyncio.Semaphore(patience.dials_at_once)
+        self._dials = RateLimit(patience.dials_a_second, patience.dials_together)
         self.beside: LinkCompanion | None = None
         """Set before the first roster: it speaks through the mesh, and the mesh tells it what it hears."""
         self._rank = -1
@@ -297,6 +305,7 @@ class Mesh:
 
     async def _dial(self, member: MeshMember, ways: Sequence[Way]) -> Session:
         async with self._dialling:
+            await in_time(self._dials)
             called, tells_why = f"peer {member.name}", self._policy.tells_why
             return await dial(self._key, member, called=called, ways=ways, tells_why=tells_why)
 

@@ -1,8 +1,12 @@
 from __future__ import annotations
 
+import unicodedata
+
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from axonp2p.sandbox import log as module
 from axonp2p.sandbox.log import (
     BURST_BYTES,
     LEAST_PAUSE_S,
@@ -51,6 +55,47 @@ def test_what_moves_the_cursor_or_reorders_text_is_replaced() -> None:
     assert harmless(b"a\x1b[2Jb\rc\x00d\x7f") == "a�[2Jb�c�d�"
     assert harmless("user\u202egnp.exe\u200b\u2028".encode()) == "user�gnp.exe��"
     assert harmless(b"line\r\n\tnext\xff") == "line\n\tnext�"
+
+
+def test_of_all_characters_those_of_harmful_kinds_are_replaced_and_no_others() -> None:
+    for plane in range(17):
+        text = "".join(map(chr, range(plane * 0x10000, (plane + 1) * 0x10000))).replace("\r\n", "")
+        whole = text.encode(errors="replace").decode()  # a surrogate is no UTF-8
+        assert harmless(whole.encode()) == "".join(map(one_by_one, whole))
+
+
+@given(st.binary(max_size=200) | st.text(max_size=60).map(str.encode))
+def test_whatever_is_printed_is_cleaned_as_character_by_character(data: bytes) -> None:
+    text = data.decode(errors="replace").replace("\r\n", "\n")
+    assert harmless(data) == "".join(map(one_by_one, text))
+
+
+def one_by_one(character: str) -> str:
+    harmful = unicodedata.category(character) in ("Cc", "Cf", "Cs", "Co", "Zl", "Zp")
+    return "\N{REPLACEMENT CHARACTER}" if harmful and character not in "\n\t" else character
+
+
+@given(st.lists(st.binary(max_size=40) | st.text(max_size=20).map(str.encode)), st.integers(2, 64), st.integers(1, 30))
+def test_the_end_of_a_log_is_the_end_of_its_text(pieces: list[bytes], limit: int, most: int) -> None:
+    log = BoundedLog(limit)
+    for piece in pieces:
+        log.add(piece)
+    assert log.end(most) == log.text()[-most:]
+
+
+def test_for_the_end_of_a_log_only_that_is_cleaned(monkeypatch: pytest.MonkeyPatch) -> None:
+    cleaned: list[int] = []
+
+    def noted(data: bytes) -> str:
+        cleaned.append(len(data))
+        return harmless(data)
+
+    monkeypatch.setattr(module, "harmless", noted)
+    for printed in (100_000, 1_000_000):
+        log = BoundedLog(2 * 100_000)
+        log.add(bytes(printed))
+        log.end(100)
+    assert max(cleaned) <= 500
 
 
 def test_a_flood_of_prints_is_read_at_a_pace_and_a_quiet_log_at_once() -> None:

@@ -8,7 +8,7 @@ import pytest
 
 from axonp2p.errors import LimitReached, MalformedMessage, PeerMisbehaved
 from axonp2p.wheels.arrival import Arrival
-from axonp2p.wheels.bundled import MOST_UNPACKED_FILES
+from axonp2p.wheels.bundled import ENTRY_BYTES, MOST_UNPACKED_BYTES, MOST_UNPACKED_FILES
 from axonp2p.wheels.messages import PART_BYTES, UnpackedFile
 from axonp2p.wheels.unpacker import NoWheel, ToldFiles, unpack
 from axonp2p.wheels.wheel_writer import WheelWriter
@@ -52,7 +52,7 @@ def test_every_bad_wheel_is_named_and_writes_nothing_outside(wrong: str, tmp_pat
 # What a sandbox says that a wheel has taken over: the daemon believes none of it.
 
 
-def arrival(most_bytes: int = 1000) -> Arrival:
+def arrival(most_bytes: int = 100_000) -> Arrival:
     return Arrival("gull 1.0", most_bytes)
 
 
@@ -71,7 +71,7 @@ def test_a_file_is_no_folder_and_comes_once() -> None:
 
 
 def test_bytes_and_files_are_counted() -> None:
-    came = arrival(most_bytes=1000)
+    came = arrival(most_bytes=ENTRY_BYTES + 1000)
     with pytest.raises(MalformedMessage):
         came.part(1)  # of no file
     came.begin(UnpackedFile(path="a", executable=False))
@@ -83,8 +83,24 @@ def test_bytes_and_files_are_counted() -> None:
             arrival().part(wrong)
     with pytest.raises(MalformedMessage):
         came.end(2)
-    many = arrival()
+    many = arrival(MOST_UNPACKED_BYTES)
     for number in range(MOST_UNPACKED_FILES):
         many.begin(UnpackedFile(path=f"f{number}", executable=False))
     with pytest.raises(LimitReached, match="more than 40000 files"):
         many.begin(UnpackedFile(path="one-more", executable=False))
+
+
+def test_each_file_and_each_new_folder_counts_what_it_takes_of_the_disk(tmp_path: Path) -> None:
+    came = arrival(most_bytes=4 * ENTRY_BYTES + 5)
+    came.begin(UnpackedFile(path="a/b/c", executable=False))
+    came.part(5)
+    assert came.bytes == 3 * ENTRY_BYTES + 5
+    came.begin(UnpackedFile(path="a/b/d", executable=False))
+    assert came.bytes == 4 * ENTRY_BYTES + 5
+    with pytest.raises(LimitReached, match="unpacks to more than"):
+        came.begin(UnpackedFile(path="e", executable=False))
+    writer = WheelWriter("gull 1.0", tmp_path, MOST_UNPACKED_BYTES)
+    writer.hear(UnpackedFile(path="a/b/c", executable=False), b"")
+    writer.close()
+    assert writer.size == 3 * ENTRY_BYTES
+    assert (tmp_path / "a" / "b" / "c").is_file()

@@ -6,6 +6,7 @@ import hashlib
 import os
 import shutil
 import time
+import zipfile
 from pathlib import Path
 
 import pytest
@@ -14,10 +15,12 @@ from axonp2p.client.packages import wheel_store
 from axonp2p.client.packages.pip_download import explained
 from axonp2p.client.packages.plan import WheelSet
 from axonp2p.client.packages.resolving import resolve
+from axonp2p.client.packages.wheel_metadata import read_metadata
 from axonp2p.client.packages.wheel_store import WheelStore
 from axonp2p.errors import IndexUnreachable, PackagesWrong, VersionsClash
 from axonp2p.jobs.spec import PackagesSpec
 from axonp2p.wheels import bundled
+from axonp2p.wheels.bundled import ENTRY_BYTES
 from axonp2p.wheels.platforms import own_platform, read_platform
 from tests.laboratory.wheel_files import write_wheel
 
@@ -211,3 +214,13 @@ def test_packages_over_a_limit_are_told_with_the_largest(
     with pytest.raises(PackagesWrong, match="too many or too large: 2 wheels; a job may bring 1") as told:
         resolved(store, "gull", "tern")
     assert "the largest is gull-1.0-py3-none-any.whl" in told.value.fix
+
+
+def test_a_wheel_is_as_large_as_peers_count_it_and_one_that_they_would_not_write_is_told(tmp_path: Path) -> None:
+    wheel = write_wheel(tmp_path, {"gull/a/b.py": b"1"})
+    with zipfile.ZipFile(wheel) as archive:
+        files = archive.infolist()
+    # gull, gull/a and the folder of the metadata
+    assert read_metadata(wheel).unpacked_bytes == sum(one.file_size for one in files) + (len(files) + 3) * ENTRY_BYTES
+    with pytest.raises(PackagesWrong, match="lies more than 16 folders deep"):
+        read_metadata(write_wheel(tmp_path, {"a/" * 17 + "b.py": b"1"}))

@@ -4,14 +4,19 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import suppress
+from unittest import mock
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from axonp2p.blobs.manifest import as_bits, from_bits
-from axonp2p.blobs.messages import BlobHave, BlobLie, BlobManifest, BlobPiece, BlobReceived
+from axonp2p.blobs.messages import BlobGot, BlobHave, BlobLie, BlobManifest, BlobPiece, BlobReceived
 from axonp2p.errors import MalformedMessage, PeerMisbehaved, Unreachable
 from axonp2p.jobs.messages import EndLease, LeaseEnded
 from axonp2p.sandbox.messages import BundleReady
+from peer_daemon.bundles import lease_blobs
+from peer_daemon.bundles.lease_blobs import LeaseBlobs
 from tests.unit.peer_daemon.bundles.conftest import BLOB, CONTENT, EVERYTHING, PIECES, meet
 from tests.unit.peer_daemon.conftest import RESERVATION
 
@@ -132,6 +137,38 @@ def test_bits_and_numbers():
     for bits, count in ((b"", 1), (b"\0\0", 8), (b"\x01", 7)):
         with pytest.raises(MalformedMessage):
             from_bits(bits, count)
+
+
+@given(st.integers(0, 100), st.data())
+def test_the_first_piece_is_the_highest_bit_of_the_first_byte(count: int, data: st.DataObject) -> None:
+    numbers = data.draw(st.sets(st.integers(0, count - 1))) if count else set[int]()
+    bits = bytearray(-(-count // 8))
+    for number in numbers:
+        bits[number // 8] |= 0x80 >> number % 8
+    assert as_bits(numbers, count) == bytes(bits)
+    assert from_bits(bytes(bits), count) == numbers
+
+
+async def test_a_member_that_says_what_it_has_without_end_is_heard_at_a_pace(monkeypatch):
+    monkeypatch.setattr(lease_blobs, "HAVE_BYTES_AT_ONCE", 5.0)
+    monkeypatch.setattr(lease_blobs, "HAVE_BYTES_A_SECOND", 0.001)
+    blobs = LeaseBlobs(None, None, None, None, None, None)
+    heard, side = list[int](), mock.Mock(blob=BLOB)
+    side.heard = mock.AsyncMock(side_effect=lambda rank, *_: heard.append(rank))
+    blobs._bundle = side
+
+    async def says(rank):
+        for _ in range(10):
+            await blobs.heard(rank, BlobHave(blob=BLOB.name, pieces=b"\xff\xff"), memoryview(b""))
+
+    saying = [asyncio.create_task(says(rank)) for rank in (1, 2)]
+    for _ in range(50):
+        await asyncio.sleep(0)
+    assert sorted(heard) == [1, 1, 2, 2]
+    await blobs.heard(1, BlobGot(blob=BLOB.name, numbers=[]), memoryview(b""))  # costs no more than a word
+    assert len(heard) == 5
+    for task in saying:
+        task.cancel()
 
 
 async def test_what_a_member_said_too_early_and_wrong_costs_this_peer_no_lease(make_peer, lease_of):

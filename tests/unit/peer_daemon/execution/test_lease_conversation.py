@@ -49,7 +49,7 @@ from axonp2p.wire.envelope import encode_signed
 from axonp2p.wire.frame import FRAME_COST, PAYLOAD_LIMIT
 from axonp2p.wire.schema import SCHEMAS
 from peer_daemon import session_router
-from peer_daemon.execution import lease_context
+from peer_daemon.execution import client_side, lease_context
 from peer_daemon.links.credit import FIRST_BYTES
 from tests.unit.peer_daemon.conftest import TRACKER
 
@@ -522,6 +522,41 @@ async def test_receipts_without_end_fill_nobodys_disk(make_peer, monkeypatch):
         async with asyncio.timeout(0.5):
             await session.receive(PeerMessage)
     assert len(peer.book.waiting(TRACKER.peer_id, TRACKER.peer_id)) == 3
+    await session.close()
+
+
+async def test_rosters_without_end_are_taken_at_a_pace(make_peer, monkeypatch):
+    """Each may begin all links of the job anew."""
+    monkeypatch.setattr(client_side, "ROSTERS_AT_ONCE", 3.0)
+    monkeypatch.setattr(client_side, "ROSTERS_A_SECOND", 0.001)
+    peer = await make_peer()
+    session, worker = await begin(peer, make_peer.take_lease(peer))
+    for epoch in range(20):
+        await session.send(SetRoster(epoch=epoch, rank=0, members=[peer.member(0)]))
+    for epoch in range(3):
+        assert (await heard(session, RosterSet))[0].epoch == epoch
+    worker.inside.send(Control(), b"a word")
+    assert (await heard(session, FromWorker))[1] == b"a word"
+    await session.close()
+
+
+@pytest.mark.parametrize("asks", [FetchLog(), FollowLog(start=0)])
+async def test_a_log_that_is_asked_for_without_end_is_read_at_a_pace(make_peer, monkeypatch, asks):
+    monkeypatch.setattr(client_side, "LOGS_AT_ONCE", 3.0)
+    monkeypatch.setattr(client_side, "LOGS_A_SECOND", 0.001)
+    peer = await make_peer()
+    session, worker = await begin(peer, make_peer.take_lease(peer))
+    taken = asyncio.Queue()
+    worker.log = lambda start=0: taken.put_nowait(start) or b"text"
+    monkeypatch.setattr(client_side.LogFollower, "follow", lambda follower, start: taken.put_nowait(start))
+    for _ in range(20):
+        await session.send(asks)
+    for _ in range(3):
+        await taken.get()
+    worker.inside.send(Control(), b"a word")
+    while not isinstance((await session.receive(PeerMessage))[0], FromWorker):
+        pass
+    assert taken.empty()
     await session.close()
 
 

@@ -456,7 +456,7 @@ async def test_pauses_between_tries_grow_up_to_the_longest(job: Job, monkeypatch
         pauses.append(seconds)
         await sleep(0)
 
-    brief = replace(QUICK, first_link=0.05, longest_pause=0.1)
+    brief = replace(QUICK, first_link=0.05, longest_pause=0.1, dials_together=1e9)
     first.mesh = Mesh(first.key, RESERVATION, first.deliver, first.lost, first, patience=brief, policy=HERE)
     with mock.patch("axonp2p.transport.mesh.mesh.dial", side_effect=Unreachable("nobody there")):
         first.mesh.set_roster(0, job.roster)
@@ -483,4 +483,24 @@ async def test_so_many_members_are_dialled_at_once(job: Job) -> None:
         for _ in range(20):
             await asyncio.sleep(0)
         assert dialled == 2
+        await first.mesh.close()
+
+
+async def test_rosters_that_begin_all_links_anew_bring_no_more_dials_than_their_pace_allows(job: Job) -> None:
+    await job.grow(4)
+    first, dialled = job.members[0], 0
+
+    async def nobody_there(*_: object, **__: object) -> None:
+        nonlocal dialled
+        dialled += 1
+        raise Unreachable("nobody there")
+
+    paced = replace(QUICK, dials_together=10.0, dials_a_second=0.001)
+    first.mesh = Mesh(first.key, RESERVATION, first.deliver, first.lost, first, patience=paced, policy=HERE)
+    with mock.patch("axonp2p.transport.mesh.mesh.dial", nobody_there):
+        for number in range(20):
+            first.mesh.set_roster(0, [replace(member, reservation=f"{number}") for member in job.roster])
+            for _ in range(5):
+                await asyncio.sleep(0)
+        assert dialled == 10
         await first.mesh.close()
