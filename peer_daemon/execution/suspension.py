@@ -54,13 +54,15 @@ class Suspension:
         """Let it go on."""
         if self._reason:
             self._reason = ""
-            if self._beside is not None:
-                await self._beside.thaw()
-            if self._worker is not None:
-                await self._worker.thaw()
-                self._tell()
-            self._went_at = asyncio.get_running_loop().time()
-            self._going.set()
+            try:
+                if self._beside is not None:
+                    await self._beside.thaw()
+                if self._worker is not None:
+                    await self._worker.thaw()
+                    self._tell()
+            finally:
+                self._went_at = asyncio.get_running_loop().time()
+                self._going.set()
 
     @asynccontextmanager
     async def also(self, beside: SandboxedWorker) -> AsyncIterator[None]:

@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable, Iterable
 
 from axonp2p.sandbox.messages import MayTell
 from axonp2p.wire.frame import FRAME_COST
-from peer_daemon.links.credit import FlowCredit
+from peer_daemon.links.credit import FlowCredit, WindowGrowth
 
 CLIENT = None
 """In place of a rank: the client's coordinator."""
@@ -18,6 +18,7 @@ class WorkerCredit:
     """The credit of one worker: for messages to members by rank, and for bulk to the coordinator."""
 
     def __init__(self) -> None:
+        self._growth = WindowGrowth()
         self._credits: dict[int | None, FlowCredit] = {}
         self._granted: Counter[int | None] = Counter()
         self._news = asyncio.Event()
@@ -25,7 +26,7 @@ class WorkerCredit:
     def begin(self, receivers: Iterable[int | None]) -> None:
         """There are new lines to these receivers."""
         for rank in receivers:
-            self._grant(rank, self._credits.setdefault(rank, FlowCredit()).first())
+            self._grant(rank, self._credits.setdefault(rank, FlowCredit(self._growth)).first())
 
     def said(self, rank: int | None, count: int) -> None:
         """A message with so many bytes of payload waits for that line. Raises `MalformedMessage` without credit."""

@@ -84,12 +84,14 @@ ALLOWED = {
 _NEW_NAMESPACES = 0x20000 | 0x02000000 | 0x04000000 | 0x08000000 | 0x10000000 | 0x20000000 | 0x40000000
 _CLONE_PIDFD, _CLONE_PTRACE = 0x1000, 0x2000
 _MAP_KIND, _MAP_WITHOUT_FILE = 0xF, 0x20  # MAP_SHARED is 1, MAP_PRIVATE 2, MAP_SHARED_VALIDATE 3
+_MAP_HUGE_PAGES = 0x40000
+_MAP_FLAGS = _MAP_KIND | _MAP_WITHOUT_FILE | _MAP_HUGE_PAGES
 
 LIMITED = {
     # Of a file, shared or not; without a file, its own alone. Memory that is shared without a file counts for nobody
     # when who filled it has ended, while another only holds it. Torch's shared memory lies in /dev/shm, which has a
-    # size.
-    "mmap": Argument(3, _MAP_KIND | _MAP_WITHOUT_FILE, (1, 2, 3, 2 | _MAP_WITHOUT_FILE)),
+    # size. Not the huge pages that the owner set aside (MAP_HUGETLB): no count of a process's memory has them in it.
+    "mmap": Argument(3, _MAP_FLAGS, (1, 2, 3, 2 | _MAP_WITHOUT_FILE)),
     # Threads and children, but no new namespaces: those bring rights within them, and most of the kernel's holes.
     "clone": Argument(0, _NEW_NAMESPACES | _CLONE_PIDFD | _CLONE_PTRACE, (0,)),
     # AF_UNIX. There is no network to be reached anyway; this keeps its code in the kernel out of reach.
@@ -123,7 +125,7 @@ GPU_ALLOWED = (
     ("ioctl", Argument(1, _LOW, (0x30000001, 0x30000002))),
     # Memory that the card reads is shared without a file (CUDA 13: some 20 MiB a process). What a job hides in it, the
     # watch on the machine's free memory sees, as with memory that the driver takes.
-    ("mmap", Argument(3, _MAP_KIND | _MAP_WITHOUT_FILE, (1 | _MAP_WITHOUT_FILE,))),
+    ("mmap", Argument(3, _MAP_FLAGS, (1 | _MAP_WITHOUT_FILE,))),
 )
 """Allowed beside `LIMITED` to a worker that has a GPU. Landlock and the mounts say of which nodes they may be asked."""
 

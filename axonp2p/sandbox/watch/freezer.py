@@ -71,7 +71,16 @@ class Freezer:
         self._enough = enough
         self._group = group
         self._give_up = give_up
+        self._ended = False
         self._one_at_a_time = threading.Lock()
+
+    def ended(self) -> None:
+        """Nothing is left of the sandbox, whose number may be given to another process now: nobody is touched any more.
+
+        Waits for a `freeze` that has begun.
+        """
+        with self._one_at_a_time:
+            self._ended, self.frozen = True, False
 
     def freeze(self) -> None:
         """Return when every process stands still; blocks for milliseconds, at most a second.
@@ -80,7 +89,7 @@ class Freezer:
         of its own until then, so it is not waited for longer. A sandbox whose processes evade is ended.
         """
         with self._one_at_a_time:
-            if self.frozen:
+            if self.frozen or self._ended:
                 return
             self.frozen = True
             if self._group is None:

@@ -34,11 +34,13 @@ class InitProcess:
         lower(self.pid, priority)
 
     def kill(self) -> None:
-        """End all processes of the sandbox; from any thread.
+        """End all processes of the sandbox; from any thread. Nothing after `close`.
 
         Nothing may come before the first one's end, which forbids new processes: a fork bomb of root's, whom no
         number of processes holds, grows by thousands a second. The others are hastened only then.
         """
+        if self._descriptor < 0:
+            return
         self.killed = True
         with contextlib.suppress(ProcessLookupError):
             signal.pidfd_send_signal(self._descriptor, signal.SIGKILL)
@@ -60,4 +62,5 @@ class InitProcess:
 
     def close(self) -> None:
         """Let go of the descriptor; once, last."""
-        os.close(self._descriptor)
+        descriptor, self._descriptor = self._descriptor, -1
+        os.close(descriptor)

@@ -176,10 +176,11 @@ class Watch:
         self._woken.set()
 
     def stop(self) -> LimitVerdict | None:
-        """Stop watching and say which limit was passed; blocks for a moment."""
+        """The sandbox has ended: stop watching, and say which limit was passed; blocks for a moment."""
         self._enough.set()
         self._woken.set()
         self._thread.join()
+        self.freezer.ended()
         return self._verdict
 
     def hold_to(self, processors: frozenset[int]) -> None:
@@ -188,7 +189,9 @@ class Watch:
         hold_to(processors, self.pids())
 
     def pids(self) -> list[int]:
-        """Its processes."""
+        """Its processes; none once it has ended."""
+        if self._enough.is_set():
+            return []
         return descendants(self._first.pid, task_limit(self.limits.processes, self.limits.cores))
 
     def _run(self) -> None:

@@ -86,6 +86,16 @@ async def test_a_frozen_worker_can_be_ended(sandboxed: Any, alive: Callable[[int
         assert not any(map(alive, family))
 
 
+@pytest.mark.usefixtures("held")
+async def test_a_worker_that_ended_by_itself_is_frozen_thawed_and_held_without_harm(sandboxed: Any) -> None:
+    async with asyncio.timeout(60), sandboxed.worker("pass") as worker:
+        await worker.wait()
+        await worker.freeze()
+        await worker.thaw()
+        worker.hold_to(1)
+        assert not worker.frozen
+
+
 async def test_who_is_woken_by_somebody_else_is_stopped_again(sandboxed: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(child, "own_territory", lambda: None)
     async with asyncio.timeout(60), sandboxed.worker(BUSY_FAMILY) as worker:

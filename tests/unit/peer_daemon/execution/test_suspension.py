@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import cast
+
+import pytest
 
 from peer_daemon.execution.suspension import Suspension
 from peer_daemon.links.client_sender import ClientLine
@@ -45,4 +48,28 @@ async def test_what_unpacks_a_package_stands_still_with_the_worker() -> None:
     async with suspension.also(later):
         assert later.still
     assert not beside.still
+    await suspension.close()
+
+
+class CannotGoOn(Stands):
+    """A sandbox whose control group was taken away."""
+
+    async def thaw(self) -> None:
+        raise FileNotFoundError
+
+
+async def test_what_waits_for_the_worker_goes_on_though_it_could_not_be_let_go() -> None:
+    suspension = Suspension(cast(ClientLine, Heard()))
+    await suspension.started(CannotGoOn())
+    await suspension.begin("the owner types")
+    with pytest.raises(FileNotFoundError):
+        await suspension.end()
+    done = []
+
+    async def do() -> None:
+        done.append(True)
+
+    async with asyncio.timeout(5):
+        await suspension.within(60, do)
+    assert done
     await suspension.close()

@@ -15,8 +15,9 @@ from axonp2p.sandbox.messages import Start
 from axonp2p.sandbox.walls import landlock
 from axonp2p.sandbox.walls.landlock import device_rights, handled
 from axonp2p.sandbox.walls.seccomp import filter_program
-from axonp2p.sandbox.walls.syscalls import GPU_ALLOWED, LIMITED
+from axonp2p.sandbox.walls.syscalls import ABSENT, GPU_ALLOWED, LIMITED, REFUSED, names
 
+MAP_HUGETLB = 0x40000
 CALLS_OF_A_CARD = {"NV_ESC_RM_ALLOC": 0xC030462B, "NV_ESC_CARD_INFO": 0xC00846C8, "UVM_REGISTER_GPU": 37}
 CALLS_OF_OTHERS = {
     "TIOCSTI": 0x5412,
@@ -46,6 +47,16 @@ def test_memory_that_is_shared_without_a_file_is_for_cuda_alone() -> None:
     rules = [argument for name, argument in GPU_ALLOWED if name == "mmap"]
     assert any(shared & rule.mask in rule.values for rule in rules)
     assert shared & LIMITED["mmap"].mask not in LIMITED["mmap"].values
+
+
+@pytest.mark.parametrize("kind", [mmap.MAP_PRIVATE, mmap.MAP_SHARED])
+@pytest.mark.parametrize("size", [0, 21 << 26, 30 << 26], ids=["of the usual size", "of 2 MiB", "of 1 GiB"])
+def test_memory_of_the_machines_huge_pages_is_for_nobody(kind: int, size: int) -> None:
+    asked = kind | mmap.MAP_ANONYMOUS | MAP_HUGETLB | size
+    rules = [LIMITED["mmap"], *(argument for name, argument in GPU_ALLOWED if name == "mmap")]
+    assert not any(asked & rule.mask in rule.values for rule in rules)
+    assert "memfd_create" in names(ABSENT)
+    assert "shmget" in names(REFUSED)
 
 
 def test_only_a_worker_with_a_gpu_has_the_wider_filter() -> None:

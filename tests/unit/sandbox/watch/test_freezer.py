@@ -122,3 +122,30 @@ def test_a_control_group_does_it_alone(waiting: psutil.Process) -> None:
     freezer.thaw()
     assert group.told == [True, False]
     assert psutil.STATUS_STOPPED not in states(waiting)
+
+
+class GoneGroup(Group):
+    """A control group that was removed, as that of a worker that has ended."""
+
+    def freeze(self, wish: bool) -> None:
+        raise FileNotFoundError
+
+
+def test_a_worker_that_has_ended_is_neither_frozen_nor_thawed(waiting: psutil.Process) -> None:
+    for group in (None, GoneGroup()):
+        freezer = Freezer(waiting.pid, 10, group, lambda: pytest.fail("nobody evades"))
+        freezer.ended()
+        freezer.freeze()
+        assert not freezer.frozen
+        assert psutil.STATUS_STOPPED not in states(waiting)
+        freezer.thaw()
+
+
+def test_a_frozen_worker_that_has_ended_is_not_thawed(waiting: psutil.Process) -> None:
+    group = Group()
+    freezer = Freezer(waiting.pid, 10, group, lambda: pytest.fail("nobody evades"))
+    freezer.freeze()
+    freezer.ended()
+    freezer.thaw()
+    freezer.keep()
+    assert group.told == [True]

@@ -9,9 +9,10 @@ import psutil
 import pytest
 
 from axonp2p.sandbox.limits import MIB, Limits
+from axonp2p.sandbox.watch.init_process import InitProcess
 from axonp2p.sandbox.watch.process_tree import descendants
 from axonp2p.sandbox.watch.verdict import UsageSample
-from axonp2p.sandbox.watch.watcher import Sampler
+from axonp2p.sandbox.watch.watcher import Sampler, Watch
 
 LIMITS = Limits(cores=2, memory_mb=100, scratch_mb=10, processes=8, cpu_seconds=60, log_bytes=4096)
 
@@ -55,3 +56,18 @@ def test_a_process_that_is_gone_has_no_sample() -> None:
     process = subprocess.Popen([sys.executable, "-S", "-c", ""])
     process.wait()
     assert replace(Sampler(process.pid, LIMITS).take(0), seconds=0.0) == UsageSample()
+
+
+def test_once_a_worker_has_ended_whoever_is_given_its_number_is_left_alone(family: int) -> None:
+    first = InitProcess(family)
+    watch = Watch(first, LIMITS, lambda: 0, None)
+    watch.start()
+    watch.stop()
+    first.close()
+    before = os.sched_getaffinity(family)
+    watch.freezer.freeze()
+    watch.hold_to(frozenset({min(before)}))
+    watch.kill()
+    assert psutil.Process(family).status() not in (psutil.STATUS_STOPPED, psutil.STATUS_ZOMBIE)
+    assert os.sched_getaffinity(family) == before
+    assert len(descendants(family, 100)) == 3

@@ -15,6 +15,7 @@ _NO_ROOM = (*REFUSALS, errno.ENOSPC)
 """A sandbox that was told to allow no more of them says so with an error of its own."""
 _NOT_THERE = (*REFUSALS, errno.ENOENT)
 _TYPE, _PASTE = 0x5412, 0x541C  # TIOCSTI, TIOCLINUX
+_HUGE = 0x40000 | 0x20 | 0x2  # MAP_HUGETLB, MAP_ANONYMOUS, MAP_PRIVATE
 _HIGH = 0xDEAD << 32
 """Bits that the kernel ignores and a filter may trip over."""
 
@@ -101,6 +102,7 @@ ATTACKS = (
     # Memory that no limit of a process counts
     _asks("shared-zeros", "take such memory from /dev/zero", "openat", 0, b"/dev/zero", 2, 0, refusals=_NOT_THERE),
     _asks("segment", "take memory that outlives all processes (System V)", "shmget", 0, 4096, 0o1600),
+    _asks("huge-pages", "take the huge pages that the owner set aside", "mmap", None, 2**21, 3, _HUGE, 2**64 - 1, 0),
     _asks("large-pipe", "take the pipes' memory that the person's programs need", "fcntl", 1, 1031, 2**20),
     _asks("pages-in-a-pipe", "keep memory in a pipe after giving it up", "vmsplice", 1, None, 0, 0),
     _asks("files-in-a-pipe", "keep files in a pipe after removing them", "splice", 0, None, 1, None, 0, 0),
