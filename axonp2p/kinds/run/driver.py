@@ -170,19 +170,22 @@ class RunDriver:
         if isinstance(message, OutputsSent):
             await self._keep(rank)
             return actions
-        if isinstance(message, CopyStarted) and self._started.get(rank) == (message.index, message.attempt):
+        about = None if isinstance(message, NoCopy) else (message.index, message.attempt)
+        reported = rank in self._peers.reported
+        if isinstance(message, CopyStarted) and self._started.get(rank) == about:
             return actions
+        if reported and about != self._copies.runs_at(rank):
+            return actions  # no answer to anything, so it buys no time
         if not self._keeper.expects(rank):
             self._answers.answered(rank)
         if isinstance(message, CopyStarted):
             self._started[rank] = (message.index, message.attempt)
             if self._section.timeout:  # which its worker may not mind
                 self._answers.asked(rank, now, self._section.timeout + ANSWER_S)
-        if rank not in self._peers.reported:
+        if not reported:
             self._peers.reported.add(rank)
-            runs = None if isinstance(message, NoCopy) else (message.index, message.attempt)
-            actions += self._copies.joined(rank, now, runs)
-        if isinstance(message, CopyExited) and self._copies.runs_at(rank) == (message.index, message.attempt):
+            actions += self._copies.joined(rank, now, about)
+        if isinstance(message, CopyExited) and self._copies.runs_at(rank) == about:
             believed = self._ends.ended(rank, message, now, self._age)
             self._journal.tell(event_of(believed, self._peers.name(rank)))
             told = message.ended == "order"

@@ -103,10 +103,7 @@ class ResultsStore:
         """Make the tables; where the file is now that was there before, if it was damaged."""
         aside = None
         try:
-            database = self._database.connection()
-            database.execute("SELECT count(*) FROM results").fetchone()
-            if not any(column[1] == "key" for column in database.execute("PRAGMA table_info(results)")):
-                database.execute("ALTER TABLE results ADD COLUMN key TEXT NOT NULL DEFAULT ''")
+            self._database.connection().execute("SELECT count(key) FROM results").fetchone()
         except sqlite3.DatabaseError as error:
             if isinstance(error, sqlite3.OperationalError):
                 raise self._database.unusable(error) from error

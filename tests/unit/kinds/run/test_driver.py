@@ -33,6 +33,7 @@ from axonp2p.kinds.run.events import (
 from axonp2p.kinds.run.kept_end import finish
 from axonp2p.kinds.run.messages import BeginCopy, CopyExited, CopyStarted, EndCopy, NoCopy, ReportCopy, SendOutputs
 from axonp2p.kinds.run.results import CopyResult
+from axonp2p.wire.codec import Message
 from tests.fakes import key_of, make_offer, make_row
 from tests.laboratory.virtual_loop import VirtualLoop
 from tests.unit.kinds.run.played_crew import COPY_FLOPS, Killed, Life, PlayedPeer, World, watch_disk
@@ -317,14 +318,38 @@ def test_a_copy_that_was_taken_over_is_paid_for_what_it_did_before(loop: Virtual
     assert world.paid == 50 * COPY_FLOPS
 
 
-def test_who_lets_a_copy_run_on_after_its_timeout_goes_and_another_does_it(loop: VirtualLoop, tmp_path: Path) -> None:
+@pytest.mark.parametrize("says", ["nothing", "started", "another", "none", "another ended"])
+def test_who_lets_a_copy_run_on_after_its_timeout_goes_and_another_does_it(
+    loop: VirtualLoop, tmp_path: Path, says: str
+) -> None:
     world = World(loop, tmp_path, "heron", "otter", copies=1, timeout=100)
     endless = world.peers[0]
     endless.seconds = 1e6
 
     def begins(order: BeginCopy) -> None:
-        for _ in range(3):  # saying it again buys no time
-            endless.say(CopyStarted(index=order.index, attempt=order.attempt))
+        started = CopyStarted(index=order.index, attempt=order.attempt)
+        endless.say(started)
+        other = order.attempt + 1
+        words: dict[str, list[Message]] = {
+            "nothing": [],
+            "started": [started],
+            "another": [CopyStarted(index=order.index, attempt=other), started],
+            "none": [NoCopy()],
+            "another ended": [
+                CopyExited(
+                    index=order.index,
+                    attempt=other,
+                    ended="itself",
+                    code=0,
+                    seconds=1.0,
+                    cpu_seconds=1.0,
+                    most_memory=0,
+                )
+            ],
+        }[says]
+        for after in (1, 50, 140):  # no word buys it time
+            for word in words:
+                loop.call_later(after, endless.say, word)
 
     endless.instead[BeginCopy] = begins
     life = world.life()

@@ -52,22 +52,6 @@ def test_of_two_peers_of_one_name_the_outvoted_one_alone_loses_its_results(tmp_p
     store.close()
 
 
-def test_a_file_without_keys_of_peers_is_gone_on_with(tmp_path: Path) -> None:
-    old = sqlite3.connect(tmp_path / "results.sqlite")
-    columns = "item INTEGER PRIMARY KEY, outcome TEXT, value BLOB, peer TEXT, agreed INTEGER"
-    with old:
-        old.execute(f"CREATE TABLE results ({columns}) STRICT")
-        old.execute("INSERT INTO results VALUES (0, 'value', x'61', 'heron', 1)")
-    old.close()
-    store = ResultsStore(tmp_path / "results.sqlite")
-    assert list(store.read()) == [ItemResult(0, "value", b"a", "heron")], "also where it is only read"
-    assert store.open() is None
-    store.keep([ItemResult(1, "value", b"b", "heron", key="honest")], [])
-    assert store.distrust("liar", "heron", again=True) == [(0, "value")]
-    assert list(store.read()) == [ItemResult(1, "value", b"b", "heron", key="honest")]
-    store.close()
-
-
 def test_a_damaged_file_is_put_aside(tmp_path: Path) -> None:
     path = tmp_path / "results.sqlite"
     path.write_bytes(b"no database at all " * 1000)
