@@ -86,7 +86,7 @@ class StandbyWorkers:
         return replace(now, cpu_seconds=now.cpu_seconds + self._ended_cpu_s)
 
     def follow(self, *, room: bool, free_slots: int) -> None:
-        """Whether the machine has room for one now, and how many slots have no worker of a job; told again and again.
+        """Whether the machine has room for one now, and how many slots have no job; told again and again.
 
         Without room it ends at once, whatever the slots are.
         """

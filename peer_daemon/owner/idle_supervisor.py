@@ -113,12 +113,10 @@ class IdleSupervisor:
             decision, wanted, no_sandbox=self.no_sandbox, jobs=jobs, until_text=until_text
         )
         await self._follow(effective_state)
-        # A lease that has only just begun may be about to take the worker that stands by.
-        begun = sum(bool(runner.worker_pid) for runner in supervised.running_leases.runners)
         stands = bool(supervised.standby.pids)
         supervised.standby.follow(
             room=may_stand_by(effective_state, self.readings, supervised.policy.settings, stands=stands),
-            free_slots=supervised.lending.lasting.slots - begun,
+            free_slots=supervised.lending.lasting.slots - len(supervised.running_leases.runners),
         )
         await self._remember(effective_state, now)
         self.looks += 1
