@@ -120,7 +120,8 @@ def judge(claim: Claim, opinions: Sequence[Opinion], *, more: bool) -> Judgement
     if more and len(opinions) < MOST_OPINIONS:
         return ends(Outcome.ASK_ANOTHER)
     if not said:
-        withheld = bool(opinions) and all(opinion.redone.failed != "cannot be done" for opinion in opinions)
+        # One alone may say so of a member that handed it everything.
+        withheld = len(opinions) > 1 and all(opinion.redone.failed != "cannot be done" for opinion in opinions)
         return ends(Outcome.WITHHELD if withheld else Outcome.UNDECIDED)
     if len(for_it) > len(accusers):
         return ends(Outcome.PASSED, minority=accusers)

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import msgspec
 from packaging.requirements import Requirement
-from packaging.utils import canonicalize_name
+from packaging.utils import canonicalize_name, is_normalized_name
 
 from axonp2p.jobs.packages_of_peers import OF_THE_PEER
 from axonp2p.peers.capability import Capability, meets_requirement
@@ -132,7 +132,8 @@ def sets_to_resolve(
 def _given(packages: Sequence[dict[str, str]]) -> dict[str, str]:
     """The packages that all of these peers have alike; of those never sent, the ones that most of them have."""
     alike = set.intersection(*(set(one.items()) for one in packages))
-    given = dict(sorted(alike))
+    # A row may have any text for a name, and these become names of files and lines that pip reads.
+    given = {name: version for name, version in sorted(alike) if is_normalized_name(name)}
     for name in OF_THE_PEER:
         versions = Counter(one[name] for one in packages if name in one)
         if versions:

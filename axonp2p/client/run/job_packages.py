@@ -33,10 +33,13 @@ from axonp2p.jobs.bundle import Bundle, hashed_file
 from axonp2p.jobs.file_names import WHEELS_FOLDER
 from axonp2p.jobs.packages_of_peers import OF_THE_PEER
 from axonp2p.jobs.spec import JobSpec, need_of
+from axonp2p.logs import get_logger
 from axonp2p.peers.capability import Capability, read_capability
 from axonp2p.peers.selection import MOST_CANDIDATES
 from axonp2p.wheels.platforms import own_platform
 from axonp2p.wire.json_form import decode_json
+
+log = get_logger(__name__)
 
 _NO_PLATFORM = ""
 
@@ -178,17 +181,26 @@ async def resolve_for_peers(
 ) -> PackagePlan:
     """The packages for the peers that the table shows now; `told` hears of each set, and how long it took.
 
-    `folder` is the job's. Raises `PackagesWrong`, `IndexUnreachable`.
+    `folder` is the job's. Raises `IndexUnreachable`, and `PackagesWrong` when there are none for any of the platforms:
+    one alone may be what a single row says.
     """
     from axonp2p.client.packages.resolving import resolve
 
     own = own_platform()
-    sets = []
+    sets: list[WheelSet] = []
+    wrong: PackagesWrong | None = None
     for wanted in sets_to_resolve(await _offers(means, spec), spec.packages.install, (own, _own()) if own else None):
         began = means.clock.monotonic()
-        found = await asyncio.to_thread(resolve, wanted, spec.packages, folder, store)
+        try:
+            found = await asyncio.to_thread(resolve, wanted, spec.packages, folder, store)
+        except PackagesWrong as error:
+            log.warning("no packages for some peers", platform=wanted.platform, reason=error.in_a_line)
+            wrong = wrong or error
+            continue
         sets.append(found)
         told(found, means.clock.monotonic() - began)
+    if wrong is not None and not sets:
+        raise wrong
     return PackagePlan(install=spec.packages.install, sets=sets)
 
 

@@ -123,6 +123,8 @@ class Attempt:
             if isinstance(event, RoundReported) and event.signed:
                 self.signed.setdefault(event.rank, event.signed)
             self._news(now)
+        elif message.step > steps:
+            return "it told of more steps than the round has"  # each would be news, and hold the round up
         elif message.step <= self._steps[event.rank]:
             return ""
         else:

@@ -194,7 +194,8 @@ class SpotChecks:
         judgement = judge(case.claim, case.opinions, more=more)
         if judgement.outcome is not Outcome.ASK_ANOTHER:
             self._questions.cases.remove(case)
-            self._outcomes[judgement.outcome] += 1
+            if judgement.outcome is not Outcome.UNDECIDED or any(one.redone.end for one in case.opinions):
+                self._outcomes[judgement.outcome] += 1
             self._accused.note(case, judgement)
             self._settle(case, judgement, found)
         self._settle_pending(found)
@@ -219,6 +220,7 @@ class SpotChecks:
                 self._accused.pending[case.of] = PendingConviction(case.of, case, judgement, self._round)
                 return
             case Outcome.WITHHELD:
+                self._passed[case.of] = 0
                 self._withheld[case.of] += 1
                 if self._withheld[case.of] >= MOST_WITHHELD:
                     found.gone[case.of] = f"it did not hand over what it had committed to, {MOST_WITHHELD} times"

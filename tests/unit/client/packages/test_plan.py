@@ -43,6 +43,12 @@ def test_only_what_all_have_alike_is_given_but_for_what_is_never_sent() -> None:
     assert one.given == OURS
 
 
+@pytest.mark.parametrize("name", ["/home/ada/numpy", "x\n--no-binary :all:\n#", "../gull", "a b", ""])
+def test_what_is_no_name_of_a_package_is_not_given(name: str) -> None:
+    (one,) = sets_to_resolve([offer(packages={**OURS, name: "1.0"})], ["gull"], None)
+    assert one.given == OURS
+
+
 def test_who_has_all_takes_none_or_is_too_old_is_not_resolved_for() -> None:
     has = offer(packages={**OURS, "gull": "1.4"})
     old = offer("cp311-manylinux_2_17_x86_64")

@@ -11,8 +11,16 @@ import msgspec
 import pytest
 from packaging.version import Version
 
-from axonp2p.client.packages.plan import PackagePlan
-from axonp2p.client.run.job_packages import JobPackages, _own, brought_plan, was_brought, with_plan
+from axonp2p.client.packages.plan import PackagePlan, WheelSet
+from axonp2p.client.run.job_packages import (
+    JobPackages,
+    _own,
+    brought_plan,
+    own_store,
+    resolve_for_peers,
+    was_brought,
+    with_plan,
+)
 from axonp2p.client.storage.job_journal import JobJournal
 from axonp2p.client.storage.job_record import new_record
 from axonp2p.client.storage.job_store import JobFolder, JobStore
@@ -97,6 +105,30 @@ async def test_the_host_has_the_wheels_and_resolves_nothing(tmp_path: Path, sour
     (one,) = packages._plan.sets
     sent = packages._with(one)
     assert [file.path for file in sent.files] == names[:-1], "peers are sent no plan"
+
+
+@pytest.mark.parametrize("honest", [True, False])
+async def test_a_platform_for_which_there_is_nothing_ends_no_job_that_others_can_do(
+    tmp_path: Path, source: Path, monkeypatch: pytest.MonkeyPatch, honest: bool
+) -> None:
+    def resolve(wanted: WheelSet, *_: Any) -> WheelSet:
+        if "cp399" in wanted.platform:
+            raise PackagesWrong("pip found nothing")
+        return wanted
+
+    async def offers(*_: Any) -> list[Capability]:
+        odd = msgspec.structs.replace(OFFER, platform="cp399-manylinux_2_36_x86_64")
+        return [odd, odd, *[OFFER] * honest]
+
+    monkeypatch.setattr("axonp2p.client.packages.resolving.resolve", resolve)
+    monkeypatch.setattr("axonp2p.client.run.job_packages._offers", offers)
+    folder, spec = written(tmp_path / "laptop", source)
+    asked = resolve_for_peers(MEANS, spec, folder.path, own_store(folder))
+    if honest:
+        assert [one.platform for one in (await asked).sets] == [OFFER.platform]
+    else:
+        with pytest.raises(PackagesWrong, match="nothing"):
+            await asked
 
 
 @pytest.mark.parametrize("harm", ["no wheel", "no plan", "elsewhere"])

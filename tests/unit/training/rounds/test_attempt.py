@@ -10,7 +10,7 @@ import msgspec
 from axonp2p.training.round_messages import RoundReported
 from axonp2p.training.rounds.attempt import Attempt
 from tests.fakes import SIGNED
-from tests.unit.training.conversation import FIRST, OTHER, SECOND, round_done
+from tests.unit.training.conversation import FIRST, OTHER, SECOND, finished_steps, round_done
 
 FIRST_WORD, LATER = (msgspec.structs.replace(SIGNED, frame=frame) for frame in (b"first", b"later"))
 
@@ -33,3 +33,10 @@ def test_what_a_daemon_did_not_sign_cannot_be_shown() -> None:
     attempt = Attempt(0, 0, FIRST, 0.0, choice, listeners=[], stalls=0)
     attempt.heard(RoundReported(1, round_done(0, 0, SECOND, members=2), None), 8, 1.0)
     assert (attempt.reports.keys(), attempt.signed) == ({1}, {})
+
+
+def test_who_tells_of_more_steps_than_there_are_holds_nobody_up() -> None:
+    choice: Any = SimpleNamespace(shares={0: 1, 1: 1})
+    attempt = Attempt(0, 0, FIRST, 0.0, choice, listeners=[], stalls=0)
+    assert attempt.heard(finished_steps(1, 0, 0, 8), 8, 1.0) == ""
+    assert attempt.heard(finished_steps(1, 0, 0, 9), 8, 2.0) == "it told of more steps than the round has"

@@ -260,6 +260,30 @@ def test_who_hands_nothing_over_has_to_go_in_the_end():
     assert gone == {2: "it did not hand over what it had committed to, 3 times"}
 
 
+def test_one_alone_that_says_it_was_handed_nothing_makes_nobody_go_and_ends_no_checks():
+    desk = Conversation(sure=0.5)
+    for round in range(10):
+        assert desk.finish({rank: report(round=round) for rank in range(2)}, round=round) == ({}, [])
+        while asked := desk.asks(awake={0, 1}, present={0, 1}):
+            for rank, order in asked.items():
+                failed = "not handed over" if order.of == 1 else ""
+                found = desk.answers(rank, order, failed=failed, awake={0, 1})
+                assert not found.gone
+                assert {one.judgement.outcome for one in found.said} <= {Outcome.PASSED, Outcome.UNDECIDED}
+
+
+def test_a_check_to_which_nothing_was_handed_over_sets_a_key_back():
+    desk = Conversation()
+    desk.finish_checked(everybody())
+    assert desk.checks.trust_in(2) == Trust(passed=1)
+    desk.finish(everybody(round=1), 1)
+    while asked := desk.asks():
+        for rank, order in asked.items():
+            desk.answers(rank, order, failed="not handed over" if order.of == 2 else "")
+    assert desk.checks.trust_in(2) == Trust(passed=0)
+    assert desk.checks.trust_in(3) == Trust(passed=2)
+
+
 def test_a_trusted_key_is_hardly_checked():
     settings = CheckSettings(0.05, 2**30, lambda _: Trust(passed=100), lambda: 0.5)
     checks = SpotChecks(settings, steps=STEPS, batch=BATCH, from_the_start=True)
