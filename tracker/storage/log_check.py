@@ -206,7 +206,7 @@ def right_count(
 
 def _has_better_twin(database: sqlite_utils.Database, number: int, entry: bytes, receipt: Receipt) -> bool:
     twins = database.execute(
-        "SELECT CAST(entries.entry AS BLOB) FROM receipts INDEXED BY receipts_whole"
+        "SELECT CAST(entries.entry AS BLOB) FROM receipts INDEXED BY receipts_place"
         " JOIN entries ON number = receipts.entry WHERE place = ? AND whole = ? AND number != ?",
         [*of_its_place(receipt), number],
     )

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from hashlib import sha256
 
 import sqlite_utils
 
@@ -16,7 +15,7 @@ from axonp2p.errors import LogDamaged, PeerMisbehaved
 from axonp2p.identity.peer_id import PeerId
 from axonp2p.ledger.entry import decode_entry, key_of_place
 from axonp2p.ledger.merkle import HASH_BYTES, Node, leaf_hash
-from axonp2p.ledger.receipt import DoublySigned, Receipt
+from axonp2p.ledger.receipt import DoublySigned, Receipt, whole_key
 from axonp2p.ledger.tiles import TILE_HASHES, Read, leaf_at, node_reader, tiles_after
 from axonp2p.ledger.voiding import Spoiled, Voided, Voiding, spoiled_by
 from axonp2p.wire.codec import decode_as, encode
@@ -47,7 +46,7 @@ TABLES = (
     "CREATE TABLE IF NOT EXISTS worked (reservation TEXT, peer TEXT, flops INTEGER NOT NULL,"
     " PRIMARY KEY (reservation, peer)) WITHOUT ROWID",
     *(f"CREATE INDEX IF NOT EXISTS receipts_{column} ON receipts ({column})" for column in ("client", "peer", "job")),
-    *(f"CREATE INDEX IF NOT EXISTS receipts_{column} ON receipts (place, {column})" for column in ("whole", "leaf")),
+    "CREATE INDEX IF NOT EXISTS receipts_place ON receipts (place, whole, leaf)",
     f"CREATE INDEX IF NOT EXISTS receipts_voiding ON receipts (client, job, peer) WHERE counts = {VOIDING}",
     # The evidence for the entries that make receipts void.
     "CREATE TABLE IF NOT EXISTS evidence (sha256 BLOB PRIMARY KEY, evidence BLOB NOT NULL)",
@@ -192,7 +191,7 @@ def put_back(database: sqlite_utils.Database, number: int, entry: bytes) -> bool
 def number_of(database: sqlite_utils.Database, place: int, leaf: bytes) -> int | None:
     """Where the entry with this key of its place and this hash stands."""
     found = database.conn.execute(
-        "SELECT entry FROM receipts INDEXED BY receipts_leaf WHERE place = ? AND leaf = ?", [place, _beginning(leaf)]
+        "SELECT entry FROM receipts INDEXED BY receipts_place WHERE place = ? AND leaf = ?", [place, _beginning(leaf)]
     ).fetchall()
     return next((number for (number,) in found if leaf_at(number, tile_reader(database)) == leaf), None)
 
@@ -201,17 +200,15 @@ def index_keys(said: Receipt | Voiding, leaf: bytes) -> list[int]:
     """The key of its place, and what tells it apart from others with this key; `leaf` is its entry's hash.
 
     Who grinds keys of peers finds receipts by the thousand whose places have the key of a place of somebody else. So
-    no row is looked for by that key alone; it comes first in both indexes, for what `place_key` says of their pages.
+    no row is read for that key alone; it comes first in the index, for what `place_key` says of its pages.
     """
-    whole = 0  # nobody looks for a voiding by what it is about here: see `Appender.is_voided`
-    if isinstance(said, Receipt):
-        whole = _beginning(sha256(f"{said.reservation}/{said.peer}/{said.number}".encode()).digest())
-    return [key_of_place(said), whole, _beginning(leaf)]
+    # Nobody looks for a voiding by what it is about here: see `Appender.is_voided`.
+    return [key_of_place(said), whole_key(said) if isinstance(said, Receipt) else 0, _beginning(leaf)]
 
 
 def of_its_place(receipt: Receipt) -> list[int]:
     """The values of `place` and `whole` for a receipt, by which those of its reservation, peer and number are found."""
-    return index_keys(receipt, b"")[:2]
+    return [key_of_place(receipt), whole_key(receipt)]
 
 
 def _beginning(digest: bytes) -> int:
@@ -262,7 +259,7 @@ class Appender:
         if place in self._counted:
             return self._counted[place]
         found = self._database.conn.execute(
-            "SELECT entry, stands FROM receipts INDEXED BY receipts_whole WHERE place = ? AND whole = ? AND counts > 0",
+            "SELECT entry, stands FROM receipts INDEXED BY receipts_place WHERE place = ? AND whole = ? AND counts > 0",
             of_its_place(receipt),
         ).fetchall()
         for number, stands in found:
