@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 from collections.abc import Iterator
+from typing import Any
 
 import psutil
 import pytest
@@ -73,8 +74,12 @@ def states(first: psutil.Process) -> set[str]:
     return {process.status() for process in (first, *first.children(recursive=True))}
 
 
+def freezer_of(first: psutil.Process, group: Any = None) -> Freezer:
+    return Freezer(first.pid, 10, group, lambda: pytest.fail("nobody evades"))
+
+
 def test_a_family_stands_still_goes_on_and_stands_still_again(waiting: psutil.Process) -> None:
-    freezer = Freezer(waiting.pid, 10, None, lambda: pytest.fail("nobody evades"))
+    freezer = freezer_of(waiting)
     freezer.freeze()
     assert freezer.frozen
     assert states(waiting) == {psutil.STATUS_STOPPED}
@@ -88,7 +93,7 @@ def test_a_family_stands_still_goes_on_and_stands_still_again(waiting: psutil.Pr
 
 
 def test_who_is_woken_from_outside_is_stopped_again(waiting: psutil.Process) -> None:
-    freezer = Freezer(waiting.pid, 10, None, lambda: pytest.fail("nobody evades"))
+    freezer = freezer_of(waiting)
     freezer.freeze()
     waiting.resume()
     freezer.keep()
@@ -116,7 +121,7 @@ class Group:
 
 def test_a_control_group_does_it_alone(waiting: psutil.Process) -> None:
     group = Group()
-    freezer = Freezer(waiting.pid, 10, group, lambda: pytest.fail("nobody evades"))
+    freezer = freezer_of(waiting, group)
     freezer.freeze()
     freezer.keep()
     freezer.thaw()
@@ -133,7 +138,7 @@ class GoneGroup(Group):
 
 def test_a_worker_that_has_ended_is_neither_frozen_nor_thawed(waiting: psutil.Process) -> None:
     for group in (None, GoneGroup()):
-        freezer = Freezer(waiting.pid, 10, group, lambda: pytest.fail("nobody evades"))
+        freezer = freezer_of(waiting, group)
         freezer.ended()
         freezer.freeze()
         assert not freezer.frozen
@@ -143,7 +148,7 @@ def test_a_worker_that_has_ended_is_neither_frozen_nor_thawed(waiting: psutil.Pr
 
 def test_a_frozen_worker_that_has_ended_is_not_thawed(waiting: psutil.Process) -> None:
     group = Group()
-    freezer = Freezer(waiting.pid, 10, group, lambda: pytest.fail("nobody evades"))
+    freezer = freezer_of(waiting, group)
     freezer.freeze()
     freezer.ended()
     freezer.thaw()

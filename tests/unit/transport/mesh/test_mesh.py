@@ -53,7 +53,10 @@ class Member:
         self.moved = asyncio.Event()
         self.open = asyncio.Event()
         self.open.set()
-        self.mesh = Mesh(self.key, RESERVATION, self.deliver, self.lost, self, patience=patience, policy=HERE)
+        self.mesh = self.meshed(patience)
+
+    def meshed(self, patience: MeshPatience = QUICK, policy: DialPolicy = HERE) -> Mesh:
+        return Mesh(self.key, RESERVATION, self.deliver, self.lost, self, patience=patience, policy=policy)
 
     async def deliver(self, rank: int, payload: memoryview) -> None:
         await self.open.wait()
@@ -294,7 +297,7 @@ async def test_a_member_that_forgot_everything_is_lost(job: Job) -> None:
     for number in range(30):
         first.mesh.post(1, bytes(PAYLOAD_LIMIT // 2) + b"%d" % number)
     await second.hears(30)
-    again = Mesh(second.key, RESERVATION, second.deliver, second.lost, second, patience=QUICK, policy=HERE)
+    again = second.meshed()
     again.set_roster(1, job.roster)
     forgotten, second.mesh = second.mesh, again
     await forgotten.close()
@@ -412,7 +415,7 @@ async def test_a_member_whose_address_may_not_be_dialled_is_not(job: Job) -> Non
     await job.grow(2)
     first, second = job.members
     known_publicly = DialPolicy(lambda: ["8.8.8.8"], tells_why=False)
-    first.mesh = Mesh(first.key, RESERVATION, first.deliver, first.lost, first, patience=QUICK, policy=known_publicly)
+    first.mesh = first.meshed(policy=known_publicly)
     job.tell_all()
     first.mesh.post(1, b"a word")
     assert await first.losses.get() == (1, "peer peer-1 cannot be reached (not reached)")
@@ -423,7 +426,7 @@ async def test_a_member_to_which_there_is_nothing_to_carry_is_not_dialled_for_ev
     await job.grow(2)
     first = job.members[0]
     rests_at_once = replace(QUICK, unasked=0)
-    first.mesh = Mesh(first.key, RESERVATION, first.deliver, first.lost, first, patience=rests_at_once, policy=HERE)
+    first.mesh = first.meshed(rests_at_once)
     with mock.patch("axonp2p.transport.mesh.mesh.dial", side_effect=Unreachable("nobody there")) as dialled:
         first.mesh.set_roster(0, job.roster)
         for _ in range(20):
@@ -457,7 +460,7 @@ async def test_pauses_between_tries_grow_up_to_the_longest(job: Job, monkeypatch
         await sleep(0)
 
     brief = replace(QUICK, first_link=0.05, longest_pause=0.1, dials_together=1e9)
-    first.mesh = Mesh(first.key, RESERVATION, first.deliver, first.lost, first, patience=brief, policy=HERE)
+    first.mesh = first.meshed(brief)
     with mock.patch("axonp2p.transport.mesh.mesh.dial", side_effect=Unreachable("nobody there")):
         first.mesh.set_roster(0, job.roster)
         first.mesh.post(1, b"a word")
@@ -477,7 +480,7 @@ async def test_so_many_members_are_dialled_at_once(job: Job) -> None:
         await asyncio.Event().wait()
 
     two = replace(QUICK, dials_at_once=2)
-    first.mesh = Mesh(first.key, RESERVATION, first.deliver, first.lost, first, patience=two, policy=HERE)
+    first.mesh = first.meshed(two)
     with mock.patch("axonp2p.transport.mesh.mesh.dial", nobody_answers):
         first.mesh.set_roster(0, job.roster)
         for _ in range(20):
@@ -496,7 +499,7 @@ async def test_rosters_that_begin_all_links_anew_bring_no_more_dials_than_their_
         raise Unreachable("nobody there")
 
     paced = replace(QUICK, dials_together=10.0, dials_a_second=0.001)
-    first.mesh = Mesh(first.key, RESERVATION, first.deliver, first.lost, first, patience=paced, policy=HERE)
+    first.mesh = first.meshed(paced)
     with mock.patch("axonp2p.transport.mesh.mesh.dial", nobody_there):
         for number in range(20):
             first.mesh.set_roster(0, [replace(member, reservation=f"{number}") for member in job.roster])
